@@ -94,7 +94,7 @@ _HOMES = {
     "symbolic_cost.numeric.binding": ("bind", "value"),
     "symbolic_cost.numeric.compiled": ("compile",),
     "symbolic_cost.numeric.frames": ("frame", "pivot"),
-    "symbolic_cost.emit.plots": ("drawn",),
+    "symbolic_cost.emit.plots": ("write_picture",),
     "symbolic_cost.emit.markdown": ("markdown",),
     "symbolic_cost.emit.formulas": ("latex", "plain", "where_plain"),
 }

@@ -53,7 +53,7 @@ class Space(Protocol):
     def number(self, node: int) -> Any:  # noqa: ANN401 - an exact number, or None
         """Return the number that a node is, if it is one."""
 
-    def whole(self, node: int) -> bool:
+    def is_integer(self, node: int) -> bool:
         """Tell whether a node is a whole number for whatever its symbols count."""
 
     def node(self, value: object) -> int:
@@ -135,7 +135,7 @@ class Term:
     @property
     def is_integer(self) -> bool:
         """Whether it is a whole number, as far as that is certain."""
-        return self.space.whole(self.node)
+        return self.space.is_integer(self.node)
 
 
 def space_of(arguments: Iterable[object]) -> Space | None:

@@ -38,7 +38,7 @@ from typing import (
     is_typeddict,
 )
 
-from symbolic_cost.errors import InputError, UnknownNameError, refuse, shown, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, quote, refuse, unknown
 
 CheckedT = TypeVar("CheckedT", bound=Callable[..., Any])
 
@@ -153,7 +153,7 @@ class _Rules:
         hint = self._hints[1][key]
         if not accepts(hint, value):
             title = self._function.__qualname__.removesuffix(".__init__")
-            return f"{title}: {name} = {shown(value)}: {described(hint)} is accepted"
+            return f"{title}: {name} = {quote(value)}: {described(hint)} is accepted"
         if _by_type(hint, value):
             known.add(type(value))
         return ""

@@ -13,7 +13,7 @@ _PACKAGES = (
 )
 
 
-class Shown:
+class NotebookTable:
     """A value that a notebook, and print, shows as a table: as text, LaTeX and HTML."""
 
     __slots__ = ()

@@ -121,8 +121,8 @@ def unknown(
 
     names = sorted(map(str, accepted))
     if isinstance(name, str) and words.get(name.lower()) in names:
-        return f"unknown {kind} {shown(name)}: did you mean {words[name.lower()]}?"
-    refused = f"unknown {kind} {shown(name)}"
+        return f"unknown {kind} {quote(name)}: did you mean {words[name.lower()]}?"
+    refused = f"unknown {kind} {quote(name)}"
     text = name.lower() if isinstance(name, str) and len(name) <= _LONGEST_NAME else ""
     folded = {candidate.lower(): candidate for candidate in names}
     longer = [folded[start] for start in folded if text and start.startswith(text)][:3]
@@ -147,10 +147,10 @@ def looked_up(
     return table[name]
 
 
-def shown(value: object, most: int = 60) -> str:
+def quote(value: object, most: int = 60) -> str:
     r"""Show a refused value on at most `most` characters, control characters escaped.
 
-    >>> shown("gpt\x1b[31m"), shown(10**400), shown("a" * 100, 12)
+    >>> quote("gpt\x1b[31m"), quote(10**400), quote("a" * 100, 12)
     ("'gpt\\x1b[31m'", 'an integer of 1329 bits', "'aaaaaaaa...")
     """
     if isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER:

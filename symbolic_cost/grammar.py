@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 
 FUNCTIONS: Mapping[str, int] = {
     "sqrt": 1,
@@ -82,13 +82,13 @@ def parsed(text: str, letters: Container[str] | None = None) -> Node:
     """
     if len(text) > _LONGEST:
         raise _wrong(text, f"text of at most {_LONGEST} characters is accepted")
-    tree = _Reader(text, _tokens(text, letters), letters).whole()
-    refuse(f"formula {shown(text)}: {problem}" for problem in dict.fromkeys(_refused(tree)))
+    tree = _Reader(text, _tokens(text, letters), letters).integer()
+    refuse(f"formula {quote(text)}: {problem}" for problem in dict.fromkeys(_refused(tree)))
     return tree
 
 
 def _wrong(text: str, said: str) -> InputError:
-    return InputError(f"formula {shown(text)}: {said}")
+    return InputError(f"formula {quote(text)}: {said}")
 
 
 def _tokens(text: str, letters: Container[str] | None) -> list[_Token]:
@@ -99,7 +99,7 @@ def _tokens(text: str, letters: Container[str] | None) -> list[_Token]:
         read = _TOKEN.match(text, place)
         if read is None:
             rest = text[place:].lstrip()
-            raise _wrong(text, f"{shown(rest, 20)} at {place + 1} is no part of one: {_ACCEPTED}")
+            raise _wrong(text, f"{quote(rest, 20)} at {place + 1} is no part of one: {_ACCEPTED}")
         kind, place = str(read.lastgroup), read.end()
         token = _Token(kind, read[kind], read.start(kind))
         words = [token] if kind != "name" or letters is None else _letters(token, letters)
@@ -129,7 +129,7 @@ class _Reader:
         self._text, self._tokens, self._letters = text, tokens, letters
         self._place = 0
 
-    def whole(self) -> Node:
+    def integer(self) -> Node:
         tree = self._sum(0)
         if self._now.kind != "end":
             raise self._stopped("an operator or the end")
@@ -148,7 +148,7 @@ class _Reader:
 
     def _stopped(self, accepted: str) -> InputError:
         token = self._now
-        here = "at the end" if token.kind == "end" else f"{shown(token.text)} at {token.place + 1}"
+        here = "at the end" if token.kind == "end" else f"{quote(token.text)} at {token.place + 1}"
         return _wrong(self._text, f"{here}: {accepted} is accepted")
 
     def _sum(self, depth: int) -> Node:

@@ -12,8 +12,8 @@ from sympy import Expr, Integer
 from symbolic_cost.algebra import add, mul, sums
 from symbolic_cost.checking import Names, checked
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.display import Shown
-from symbolic_cost.errors import ConventionError, InputError, UnknownNameError, shown, unknown
+from symbolic_cost.display import NotebookTable
+from symbolic_cost.errors import ConventionError, InputError, UnknownNameError, quote, unknown
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
@@ -194,14 +194,14 @@ Condition = Split | Least
 
 @checked
 @dataclass(frozen=True)
-class CostTable(Shown):
+class CostTable(NotebookTable):
     """Rows counted under one set of conventions.
 
     Args:
         conventions: under which they were counted.
         splits: the divisions that must come out whole when numbers are bound.
         bounds: sizes that must be large enough when numbers are bound.
-        whole: the table that these rows were selected from, whose names are the known ones.
+        selected_from: the table that these rows were selected from, whose names are the known ones.
     """
 
     rows: tuple[Row, ...]
@@ -209,7 +209,7 @@ class CostTable(Shown):
     splits: tuple[Split, ...] = ()
     name: str = ""
     bounds: tuple[Least, ...] = ()
-    whole: CostTable | None = field(default=None, repr=False, compare=False)
+    selected_from: CostTable | None = field(default=None, repr=False, compare=False)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -272,11 +272,11 @@ class CostTable(Shown):
             and (tensor is None or row.tensor == tensor)
             and (where is None or where(row))
         )
-        return replace(self, rows=selected, whole=self.whole or self)
+        return replace(self, rows=selected, selected_from=self.selected_from or self)
 
     def below(self, path: str) -> CostTable:
         """Return the rows of a part of the model: none where the part costs nothing."""
-        known = (self.whole or self)._names["path"]  # noqa: SLF001 - its own class
+        known = (self.selected_from or self)._names["path"]  # noqa: SLF001 - its own class
         return self.select(path=path) if path in known else replace(self, rows=())
 
     def total(
@@ -314,7 +314,7 @@ class CostTable(Shown):
             problems.append(unknown("quantity", quantity, _QUANTITIES))
         problems += [unknown("phase", one, _PHASES) for one in phases or () if one not in _PHASES]
         for what, name in (("path", path), ("kind", kind)):
-            names = (self.whole or self)._names[what]  # noqa: SLF001 - its own class
+            names = (self.selected_from or self)._names[what]  # noqa: SLF001 - its own class
             if name is not None and name not in names:
                 problems.append(unknown(what, name, names))
         if problems:
@@ -345,7 +345,7 @@ class CostTable(Shown):
         def applied(expr: Expr) -> Expr:
             result = change(expr)
             if not isinstance(result, Expr):
-                raise InputError(f"change gives {shown(result)}: a SymPy Expr is accepted")
+                raise InputError(f"change gives {quote(result)}: a SymPy Expr is accepted")
             return result
 
         def changed(row: Row) -> Row:

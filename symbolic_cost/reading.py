@@ -15,7 +15,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from symbolic_cost.errors import InputError, brief, refuse, shown, visible
+from symbolic_cost.errors import InputError, brief, quote, refuse, visible
 
 MOST_ROWS = 10**5
 """Rows of the longest table that is read."""
@@ -57,7 +57,7 @@ def toml_record(name: str, most: int, kind: str) -> tuple[dict[str, Any], str]:
     Raises:
         InputError: it cannot be read, or is not TOML.
     """
-    place = f"{kind} file {shown(name, 200)}"
+    place = f"{kind} file {quote(name, 200)}"
     try:
         return tomllib.loads(read_text(name, most, place)), place
     except (ValueError, RecursionError) as error:
@@ -93,7 +93,7 @@ def csv_rows(
         InputError: the file cannot be read, has no rows or too many, or lacks a column; rows with
             more or fewer cells than the first line, and rows that stand twice.
     """
-    where = place or f"file {shown(str(path), 200)}"
+    where = place or f"file {quote(str(path), 200)}"
     text = read_text(path, most, where)
     try:
         reader = csv.DictReader(StringIO(text, newline=""), skipinitialspace=True, strict=True)
@@ -103,10 +103,10 @@ def csv_rows(
     if not 0 < len(rows) <= MOST_ROWS:
         raise InputError(f"{where}: has {len(rows)} rows; 1 to {MOST_ROWS} are accepted")
     problems = [
-        f"{where}: column {shown(name)} is missing" for name in columns if name not in rows[0]
+        f"{where}: column {quote(name)} is missing" for name in columns if name not in rows[0]
     ]
     problems += [
-        f"{where}: column {shown(name)} stands {times} times"
+        f"{where}: column {quote(name)} stands {times} times"
         for name, times in Counter(reader.fieldnames or ()).items()
         if times > 1
     ]
@@ -184,7 +184,7 @@ def json_value(text: str, place: str, *, infinite: bool = False) -> Any:  # noqa
     except RecursionError:
         raise InputError(f"{place}: is not JSON: nested too deeply") from None
     refuse(
-        f"{place}: {line_of(text, key)}key {shown(key)}: given more than once" for key in repeated
+        f"{place}: {line_of(text, key)}key {quote(key)}: given more than once" for key in repeated
     )
     return values
 
@@ -196,7 +196,7 @@ def _number_readers(place: str, *, infinite: bool) -> tuple[_Reader, _Reader, _R
     """Return what reads integers, other numbers and words for numbers, all short and finite."""
 
     def refused(number: str) -> NoReturn:
-        raise InputError(f"{place}: {shown(number)} is not a number that is accepted")
+        raise InputError(f"{place}: {quote(number)} is not a number that is accepted")
 
     def whole(number: str) -> int:
         return int(number) if len(number) <= MOST_DIGITS else refused(number)

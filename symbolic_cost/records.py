@@ -218,7 +218,7 @@ def _default(one: Field[Any]) -> list[object]:
     return [] if one.default is MISSING else [one.default]
 
 
-class _Made:
+class _DefaultFactory:
     """What an argument is that is made where nothing is said."""
 
     def __repr__(self) -> str:
@@ -226,7 +226,7 @@ class _Made:
         return "<factory>"
 
 
-_MADE = _Made()
+_MADE = _DefaultFactory()
 
 
 def _refusals(cls: _Class) -> tuple[Callable[..., None], Callable[..., None]]:

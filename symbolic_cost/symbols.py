@@ -12,7 +12,7 @@ from typing import Any
 from sympy import Expr, Function, Integer, Rational, Symbol, nan, zoo
 
 from symbolic_cost.algebra import OnTerms
-from symbolic_cost.errors import InputError, looked_up, shown
+from symbolic_cost.errors import InputError, looked_up, quote
 from symbolic_cost.lazy import without_tensors
 from symbolic_cost.records import dataclass
 
@@ -63,9 +63,9 @@ def register(name: str, meaning: str, latex: str | None = None, *, integer: bool
         InputError: the name is taken, or is no name.
     """
     if name in GLOSSARY:
-        raise InputError(f"symbol {shown(name)} exists already: {GLOSSARY[name].meaning}")
+        raise InputError(f"symbol {quote(name)} exists already: {GLOSSARY[name].meaning}")
     if not str(name).isidentifier():
-        raise InputError(f"symbol {shown(name)}: letters, digits and _ are accepted")
+        raise InputError(f"symbol {quote(name)}: letters, digits and _ are accepted")
     return (_count if integer else _rate)(name, meaning, latex)
 
 
@@ -236,7 +236,7 @@ def exact(value: object) -> Expr:
     if isinstance(value, Expr) and value not in (nan, zoo):
         return value
     if isinstance(value, bool):
-        raise InputError(f"{shown(value)} is not a number")
+        raise InputError(f"{quote(value)} is not a number")
     if isinstance(value, int):
         return Integer(value)
     if isinstance(value, Fraction):
@@ -246,7 +246,7 @@ def exact(value: object) -> Expr:
         return Rational(fraction.numerator, fraction.denominator)
     if hasattr(value, "__index__"):
         return Integer(value.__index__())
-    raise InputError(f"{shown(value)} is not a finite number")
+    raise InputError(f"{quote(value)} is not a finite number")
 
 
 def size(value: object, name: str) -> Expr:
@@ -255,7 +255,7 @@ def size(value: object, name: str) -> Expr:
     Raises:
         InputError: zero, a negative number, a fraction, text, or not real.
     """
-    accepted = f"{name} = {shown(value)}: a positive integer or a symbol is accepted"
+    accepted = f"{name} = {quote(value)}: a positive integer or a symbol is accepted"
     try:
         number = exact(value)
     except InputError:

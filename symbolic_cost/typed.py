@@ -15,7 +15,7 @@ from typing import Any
 import sympy
 from sympy import Expr, Symbol
 
-from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.grammar import FUNCTIONS, Node, parsed
 from symbolic_cost.records import dataclass
@@ -76,7 +76,7 @@ def _plain_power(base: Expr, exponent: Expr) -> Expr:
     if not exponent.is_Rational or abs(Fraction(int(exponent.p), int(exponent.q))) > (
         _GREATEST_EXPONENT
     ):
-        said = f"exponent {shown(str(exponent))}: a number up to {_GREATEST_EXPONENT} is accepted"
+        said = f"exponent {quote(str(exponent))}: a number up to {_GREATEST_EXPONENT} is accepted"
         raise ValueError(said)
     return _symbolic_power(base, exponent)
 
@@ -187,9 +187,9 @@ class Formula:
         try:
             return kind.value(self.tree, values)
         except ZeroDivisionError:
-            raise InputError(f"formula {shown(self.text)}: a division by zero") from None
+            raise InputError(f"formula {quote(self.text)}: a division by zero") from None
         except (ArithmeticError, ValueError, TypeError) as error:
-            raise InputError(f"formula {shown(self.text)}: {error}") from None
+            raise InputError(f"formula {quote(self.text)}: {error}") from None
 
 
 def own_names() -> dict[str, Expr]:
@@ -215,7 +215,7 @@ def formula(text: str, names: Mapping[str, Expr] | None = None) -> Expr:
     known = own_names() if names is None else names
     read = exact(Formula(text, known).valued(known, _COSTS))
     if read.has(sympy.I):
-        raise InputError(f"formula {shown(text)}: no real number is its value")
+        raise InputError(f"formula {quote(text)}: no real number is its value")
     return read
 
 

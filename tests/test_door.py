@@ -252,7 +252,7 @@ VALID = {
     "batch_that_fits": {**GENERATED, "memory": 10**12, "context": 128},
     "cached_bytes": {**GENERATED, "shape": sc.Shape()},
     "decode": {**GENERATED, "shape": sc.Shape()},
-    "drawn": {
+    "write_picture": {
         "path": "picture.svg",
         "draw": lambda figure: figure.text(0, 0, "a"),
         "width": "ieee",
@@ -273,7 +273,7 @@ VALID = {
     "Job.most": {"by": "l"},
     "Job.rows_under": {"strategy": STRATEGY},
     "Job.total": {"cost": "flops"},
-    "Model.cut": {"parts": GPT.parts[:1]},
+    "Model.submodel": {"parts": GPT.parts[:1]},
     "Job.value": {"expr": b},
     "CostTable.below": {"path": "block"},
     "CostTable.map": {"change": lambda expr: expr},
@@ -347,7 +347,15 @@ def test_every_parameter_of_every_public_name_is_tried():
             if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
         ]
         missing = set(accepted) - set(VALID.get(name, ()))
-        assert missing <= {"splits", "name", "bounds", "whole", "shape", "call", "frozen"}, name
+        assert missing <= {
+            "splits",
+            "name",
+            "bounds",
+            "selected_from",
+            "shape",
+            "call",
+            "frozen",
+        }, name
     assert set(Options.__annotations__) <= set(VALID["job"])
 
 

@@ -129,7 +129,7 @@ def test_every_kind_of_op_is_acted_out():
         "Op",
         "Pool",
         "Fused",
-        "Held",  # a weight that nothing computes with
+        "UnusedWeight",  # a weight that nothing computes with
         "TransposedConv",  # stands in no model of the catalogue
         "Unread",  # runs forward alone, as the op that it holds
         "Stored",  # does nothing

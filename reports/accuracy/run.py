@@ -206,5 +206,5 @@ if __name__ == "__main__":
     tables = next(filter(heldout.is_measured, given), None)
     for folder in given:
         if folder != tables:
-            sc.drawn(str(folder / "predicted.svg"), picture)
+            sc.write_picture(str(folder / "predicted.svg"), picture)
     sys.stdout.write(report(None if tables is None else heldout.figures(tables)))

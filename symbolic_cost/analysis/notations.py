@@ -25,7 +25,7 @@ from typing import Any
 
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, Problems, looked_up, refuse, shown, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, quote, refuse, unknown
 from symbolic_cost.grouping import grouped
 from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.records import dataclass
@@ -161,9 +161,9 @@ def _pairs(text: str) -> dict[str, str]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         own, equals, name = (piece.strip() for piece in part.partition("="))
         if not equals or not name:
-            problems.append(f"{shown(part)}: SYMBOL=NAME is accepted, as in e=d_model,l=s")
+            problems.append(f"{quote(part)}: SYMBOL=NAME is accepted, as in e=d_model,l=s")
         elif own in pairs:
-            problems.append(f"{shown(own)} is named twice")
+            problems.append(f"{quote(own)} is named twice")
         else:
             pairs[own] = name
     refuse(f"symbols: {problem}" for problem in problems)
@@ -201,7 +201,7 @@ def _record_problems(record: Mapping[str, Any]) -> Iterator[str]:
         if key not in (*_TEXTS, *_TABLES):
             yield unknown("key", key, (*_TEXTS, *_TABLES))
         elif key in _TEXTS and not isinstance(value, str):
-            yield f"{key} is {shown(value)}: a text is accepted"
+            yield f"{key} is {quote(value)}: a text is accepted"
         elif key in _TABLES and not _is_texts(value):
             yield f"{key}: a table of texts is accepted"
     if not record.get("names"):
@@ -219,11 +219,11 @@ def _more_problems(
     """Say what is wrong with the other tables of a record."""
     for own, tex in texts.get("latex", {}).items():
         if own not in names:
-            yield f"latex: {shown(own)} has no name in [names]"
+            yield f"latex: {quote(own)} has no name in [names]"
         yield from _tex_problems(own, tex)
     for other in texts.get("others", {}):
         if not _NAME.fullmatch(other):
-            yield f"others: {shown(other)}: {_ACCEPTED}"
+            yield f"others: {quote(other)}: {_ACCEPTED}"
         if other in names.values():
             yield f"others: {other} is the name of a symbol as well"
     yield from (
@@ -243,19 +243,19 @@ def _name_problems(names: Mapping[str, str]) -> Iterator[str]:
         if own not in GLOSSARY:
             yield unknown("symbol", own, GLOSSARY)
         if not _NAME.fullmatch(name):
-            yield f"{shown(own)} = {shown(name)}: {_ACCEPTED}"
+            yield f"{quote(own)} = {quote(name)}: {_ACCEPTED}"
 
 
 def _clashes(names: Mapping[str, str]) -> Iterator[str]:
     """Name the symbols that have one name."""
     for name, owners in grouped((name, own) for own, name in names.items()).items():
         if len(owners) > 1:
-            yield f"{' and '.join(map(described, owners))} would both be {shown(name)}"
+            yield f"{' and '.join(map(described, owners))} would both be {quote(name)}"
 
 
 def described(own: str) -> str:
     """Return a symbol with what it counts."""
-    return f"{own} ({GLOSSARY[own].meaning})" if own in GLOSSARY else shown(own)
+    return f"{own} ({GLOSSARY[own].meaning})" if own in GLOSSARY else quote(own)
 
 
 def _tex_problems(own: str, tex: str) -> Iterator[str]:
@@ -269,6 +269,6 @@ def _tex_problems(own: str, tex: str) -> Iterator[str]:
             break
     if not _TEX.fullmatch(tex) or len(tex) > 80 or strange or depth:  # noqa: PLR2004 - a name
         yield (
-            f"latex of {shown(own)} = {shown(tex)}: letters, digits, _ ^ {{ }} and "
+            f"latex of {quote(own)} = {quote(tex)}: letters, digits, _ ^ {{ }} and "
             f"{', '.join(_TYPESET[:7])}, ... are accepted"
         )

@@ -9,7 +9,7 @@ from sympy import Add, Expr, Integer, Number, Symbol, preorder_traversal
 
 from symbolic_cost.analysis.forms import collected, expanded, factored, leaves
 from symbolic_cost.analysis.laurent import Terms, expression, hidden_in, terms
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, quote, unknown
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import named, symbol
 
@@ -91,7 +91,7 @@ def formed(expr: Expr, form: str) -> tuple[Expr, str]:
         leading = leading_terms(expr, name)
         return leading.terms, leading.sentence
     if kind in ("by", "leading"):
-        raise InputError(f"form {shown(form)}: a symbol follows, as in {kind}:l")
+        raise InputError(f"form {quote(form)}: a symbol follows, as in {kind}:l")
     raise InputError(unknown("form", form, FORMS))
 
 

@@ -16,7 +16,7 @@ import click
 
 from symbolic_cost.cli import answers, door
 from symbolic_cost.cli.declared import table
-from symbolic_cost.errors import SymbolicCostError, looked_up, shown
+from symbolic_cost.errors import SymbolicCostError, looked_up, quote
 
 
 def commands() -> Mapping[str, str]:
@@ -108,7 +108,7 @@ def check_repeated(command: click.Command, ctx: click.Context, args: list[str]) 
     options = [one for one in order if isinstance(one, click.Option) and not one.multiple]
     twice = [one.opts[-1] for one, times in Counter(options).items() if times > 1]
     if twice:
-        raise Refusal("\n".join(f"option {shown(one)} is given more than once" for one in twice))
+        raise Refusal("\n".join(f"option {quote(one)} is given more than once" for one in twice))
 
 
 def _context() -> dict[str, Any]:

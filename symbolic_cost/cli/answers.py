@@ -15,7 +15,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 
 from symbolic_cost.cache import fingerprint, folder, names_a_file, read_bytes, write_bytes
-from symbolic_cost.cli.door import Whole
+from symbolic_cost.cli.door import CompleteStream
 
 KEPT = (
     *("table", "formula", "tree", "scale", "memory", "comm", "time", "search", "fit"),
@@ -42,7 +42,7 @@ def run_or_repeat(
         plugins: tells whether any are installed.
     """
     stream = getattr(sys.stdout, "buffer", None)
-    if not isinstance(stream, Whole) or not _is_keepable(words) or plugins():
+    if not isinstance(stream, CompleteStream) or not _is_keepable(words) or plugins():
         return run()
     name = f"{_key(words)}.answer"
     answer = read_bytes(name)

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from symbolic_cost.emit import FORMATS, PICTURES
-from symbolic_cost.errors import InputError, refuse, shown
+from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.records import dataclass
 
 ENDINGS = {
@@ -78,7 +78,7 @@ def _form(line: Line) -> str:
     file = PurePath(line.values["file"] or "printed")
     if file.name == "-" or (not file.suffix and file.name.startswith(".")):
         raise InputError(
-            f"-o {shown(line.values['file'])}: the name of a file is accepted; what is printed "
+            f"-o {quote(line.values['file'])}: the name of a file is accepted; what is printed "
             "needs no -o"
         )
     ending = file.suffix.lower()
@@ -87,14 +87,14 @@ def _form(line: Line) -> str:
     alone = _only_form(line, ending)
     if alone is not None:
         if line.has("form") and form != alone[0]:
-            raise InputError(f"--format {shown(form)} is not read: {alone[1]}")
+            raise InputError(f"--format {quote(form)} is not read: {alone[1]}")
         if ending and ENDINGS.get(ending) != alone[0]:
-            raise InputError(f"-o {shown(line.values['file'])}: {alone[1]}")
+            raise InputError(f"-o {quote(line.values['file'])}: {alone[1]}")
         return alone[0]
     if line.command == "sweep" and ending:
         if line.has("form") or ending not in ROWS:
             raise InputError(
-                f"-o {shown(line.values['file'])}: a file of rows ends in {', '.join(ROWS)}; "
+                f"-o {quote(line.values['file'])}: a file of rows ends in {', '.join(ROWS)}; "
                 "--format is of what is printed"
             )
         return form
@@ -102,7 +102,7 @@ def _form(line: Line) -> str:
         return _of_ending(line, ending)
     _refuse_foreign(line, ending)
     if form in FORMATS and ending in ENDINGS and line.has("form") and form != ENDINGS[ending]:
-        raise InputError(f"--format {form} and -o {shown(line.values['file'])} contradict")
+        raise InputError(f"--format {form} and -o {quote(line.values['file'])} contradict")
     return form if line.has("form") else ENDINGS.get(ending, form)
 
 
@@ -122,7 +122,7 @@ def _refuse_foreign(line: Line, ending: str) -> None:
     unknown = bool(ending) and ending not in ENDINGS and not line.has("form")
     if unknown or ending in _FOREIGN + PICTURES:
         raise InputError(
-            f"-o {shown(line.values['file'])}: {ending} is not written here: "
+            f"-o {quote(line.values['file'])}: {ending} is not written here: "
             f"{', '.join(ENDINGS)} are"
         )
 
@@ -131,7 +131,7 @@ def _of_ending(line: Line, ending: str) -> str:
     """Return the format where the file says what is written; no other one is read."""
     if line.has("form"):
         does = "draws a picture" if line.command in DRAWS else "writes a document"
-        form = shown(line.values["form"])
+        form = quote(line.values["form"])
         raise InputError(f"--format {form} is not read: -o {does} ({ending})")
     return str(line.values["form"])
 
@@ -174,8 +174,8 @@ def _unread(line: Line) -> Iterator[str]:
         if command == line.command and line.has(name) and unread(line.values):
             value = line.values[name]
             value = " ".join(value) if isinstance(value, tuple) else value
-            said = "" if isinstance(value, bool) else f" {shown(value)}"
-            option = shown(value) if name == "model" else f"--{_NAMES.get(name, name)}{said}"
+            said = "" if isinstance(value, bool) else f" {quote(value)}"
+            option = quote(value) if name == "model" else f"--{_NAMES.get(name, name)}{said}"
             yield f"{option} is not read: {why}"
 
 
@@ -195,7 +195,7 @@ def _of_schedule(line: Line) -> Iterator[str]:
     others = [name for name in degrees if name != "pp"]
     if others or "pp" not in degrees:
         yield (
-            f"--strategy {', '.join(others) or shown('')} is not read: a schedule is of pp "
+            f"--strategy {', '.join(others) or quote('')} is not read: a schedule is of pp "
             "alone, and pp needs a number, such as pp=4"
         )
 
@@ -218,7 +218,7 @@ def _sought(line: Line) -> Iterator[str]:
         for name in sorted(varies & given):
             yield f"{option} {name} is not read: {name} {why}"
     for name in sorted(varies & line.typed):
-        yield f"--{name.replace('_', '-')} {shown(line.values[name])} is not read: {name} {why}"
+        yield f"--{name.replace('_', '-')} {quote(line.values[name])} is not read: {name} {why}"
 
 
 # ---------------------------------------------------------------------- given twice
@@ -234,4 +234,4 @@ def _twice(line: Line) -> Iterator[str]:
     for option, items in lists.items():
         for item, times in Counter(item.strip() for item in items).items():
             if item and times > 1:
-                yield f"--{option}: {shown(item)} is given more than once"
+                yield f"--{option}: {quote(item)} is given more than once"

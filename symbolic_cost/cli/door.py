@@ -57,7 +57,7 @@ def complain(text: str) -> None:
         sys.stderr.flush()
 
 
-class Whole(RawIOBase):
+class CompleteStream(RawIOBase):
     """A stream that writes all it is given, or raises.
 
     Python's own standard output leaves out the rest without a word where a file may grow no more.
@@ -103,7 +103,7 @@ def _whole_output() -> Iterator[None]:
         yield
         return
     sys.stdout = TextIOWrapper(
-        Whole(descriptor), encoding=encoding, errors="backslashreplace", write_through=True
+        CompleteStream(descriptor), encoding=encoding, errors="backslashreplace", write_through=True
     )
     try:
         yield

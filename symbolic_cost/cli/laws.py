@@ -9,7 +9,7 @@ import click
 
 from symbolic_cost.cli import Group, options
 from symbolic_cost.cli.options import Output
-from symbolic_cost.errors import InputError, refuse, shown
+from symbolic_cost.errors import InputError, quote, refuse
 
 
 class _Laws(Group):
@@ -102,7 +102,7 @@ def _laws(
 def _rules(texts: tuple[str, ...]) -> dict[str, str]:
     wrong = [text for text in texts if not all(text.partition("=")[::2])]
     if wrong:
-        raise InputError([f"rule {shown(text)}: SIZE=FORMULA is accepted" for text in wrong])
+        raise InputError([f"rule {quote(text)}: SIZE=FORMULA is accepted" for text in wrong])
     return {text.partition("=")[0].strip(): text.partition("=")[2].strip() for text in texts}
 
 
@@ -195,9 +195,9 @@ def _budget(texts: tuple[str, ...]) -> dict[str, float]:
         except ValueError:
             number = -1.0
         if not unit or not 0 < number < float("inf"):
-            problems.append(f"budget {shown(text)}: a number with USD or kWh is accepted: 1e6USD")
+            problems.append(f"budget {quote(text)}: a number with USD or kWh is accepted: 1e6USD")
         elif unit in amounts:
-            problems.append(f"budget {shown(text)}: a second one in {unit}")
+            problems.append(f"budget {quote(text)}: a second one in {unit}")
         amounts[unit] = number
     refuse(problems)
     return amounts

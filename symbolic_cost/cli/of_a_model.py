@@ -53,12 +53,12 @@ def _float(
     from symbolic_cost.emit.document import sheets_as_latex
     from symbolic_cost.emit.latex import Float
     from symbolic_cost.emit.page import page
-    from symbolic_cost.errors import InputError, shown
+    from symbolic_cost.errors import InputError, quote
     from symbolic_cost.jobs.tables.paper import citations, op_sheets
 
     if label is not None and not re.fullmatch(r"[A-Za-z0-9:._-]{1,60}", label):
         raise InputError(
-            f"label {shown(label)}: letters, digits and : . _ - are accepted, up to 60"
+            f"label {quote(label)}: letters, digits and : . _ - are accepted, up to 60"
         )
     place = Float(
         page(width or "article", columns=1 + two_column),

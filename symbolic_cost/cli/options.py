@@ -11,7 +11,7 @@ import click
 
 from symbolic_cost.cli.contradictions import DRAWS, checked_form, read_line
 from symbolic_cost.cli.declared import parameters
-from symbolic_cost.emit.plots import drawn, is_picture
+from symbolic_cost.emit.plots import is_picture, write_picture
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.grouping import grouped
 from symbolic_cost.records import dataclass
@@ -94,7 +94,7 @@ class Output:
 
     def draw(self, draw: Callable[..., None], *what: object) -> None:
         """Draw a picture of some width into the file."""
-        drawn(self.file or "", lambda figure: draw(figure, *what), self.width)
+        write_picture(self.file or "", lambda figure: draw(figure, *what), self.width)
 
     def sheet(self, sheet: Sheet) -> None:
         """Print a sheet, or write it to the file."""

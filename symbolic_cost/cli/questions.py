@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from symbolic_cost.cli.options import Choices, Output, command, typed_options
-from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.errors import InputError, Problems, quote
 
 if TYPE_CHECKING:
     from symbolic_cost.emit.sheet import Sheet
-    from symbolic_cost.jobs.subject import Asked
+    from symbolic_cost.jobs.subject import CostRequest
 
 
 @command("crossover")
@@ -101,7 +101,7 @@ def dominance(
 
     across, up = map(_axis, over)
     if across[0] == up[0]:
-        raise click.UsageError(f"--over {shown(across[0])} is given twice: a picture has two axes")
+        raise click.UsageError(f"--over {quote(across[0])} is given twice: a picture has two axes")
     map_ = dominance_picture(choices.job(model), parts, cost, across, up)
     out.draw(draw, map_, f"What takes most of the {named_cost(cost).meaning} of {model}")
 
@@ -113,7 +113,7 @@ def _axis(text: str) -> tuple[str, tuple[int, int]]:
     name, equals, span = text.partition("=")
     if not equals:
         raise InputError(
-            f"--over {shown(text)}: SYMBOL=LEAST:MOST is accepted, as in l=512:1000000"
+            f"--over {quote(text)}: SYMBOL=LEAST:MOST is accepted, as in l=512:1000000"
         )
     values = integers(span)
     return symbol(name.strip()).name, (values[0], values[-1])
@@ -136,7 +136,7 @@ def solve(
 
 
 @command("check")
-def check(*, formula: str, model: str, cost: str, asked: Asked, out: Output) -> None:
+def check(*, formula: str, model: str, cost: str, asked: CostRequest, out: Output) -> None:
     """Say whether FORMULA is the cost of MODEL: equal, equal to leading order, or how it differs.
 
     Products may be written without signs, powers with ^; max, min, ceil, floor, sqrt and
@@ -154,7 +154,7 @@ def check(*, formula: str, model: str, cost: str, asked: Asked, out: Output) -> 
 
 
 @command("derive")
-def derive(*, model: str, cost: str, asked: Asked, out: Output, **step: Any) -> None:
+def derive(*, model: str, cost: str, asked: CostRequest, out: Output, **step: Any) -> None:
     """Explain a cost of MODEL: each coefficient by op, tensor and answer of the conventions.
 
     A notation that is named says which sizes are assumed, such as f = 4 e, too; of the family gpt
@@ -175,7 +175,7 @@ def derive(*, model: str, cost: str, asked: Asked, out: Output, **step: Any) -> 
     out.sheet(derive(model, cost, **asked).sheet())
 
 
-def _step(model: str, asked: Asked, step: dict[str, Any]) -> Sheet:
+def _step(model: str, asked: CostRequest, step: dict[str, Any]) -> Sheet:
     """Return where the time of a step comes from."""
     from symbolic_cost.jobs.job import job
     from symbolic_cost.jobs.provenance import step_sheet
@@ -254,7 +254,7 @@ def _lengths(text: str) -> list[int]:
         if not (part.isascii() and part.isdigit() and len(part) <= _MOST_DIGITS)
     ]
     if wrong:
-        texts = ", ".join(map(shown, wrong[:5]))
+        texts = ", ".join(map(quote, wrong[:5]))
         raise InputError(f"--batch: {texts}: lengths are positive integers, as in 512,1024,2048")
     return [int(part) for part in parts]
 

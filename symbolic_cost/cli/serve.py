@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from symbolic_cost.cli import options
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 
 SECONDS = 300
 """Longest run of one call."""
@@ -85,7 +85,7 @@ def words(command: click.Command, named: Mapping[str, Any], folder: Path) -> lis
     known = accepted(command)
     strange = sorted(set(named) - set(known))
     if strange:
-        raise InputError(f"unknown argument {shown(strange[0])}: accepted are {', '.join(known)}")
+        raise InputError(f"unknown argument {quote(strange[0])}: accepted are {', '.join(known)}")
     given: list[str] = []
     arguments: list[str] = []
     for name, parameter in known.items():
@@ -111,13 +111,13 @@ def _inside(value: str, folder: Path) -> None:
         path = Path(text)
         leaves = path.is_absolute() or ".." in path.parts or text.startswith("~")
         if leaves or not (folder / path).resolve().is_relative_to(folder):
-            raise InputError(f"{shown(value)}: paths below the working folder are accepted")
+            raise InputError(f"{quote(value)}: paths below the working folder are accepted")
 
 
 def run_call(name: str, named: Mapping[str, Any], folder: Path) -> tuple[str, bool]:
     """Run one call in a process of its own; return what it prints, and whether it was refused."""
     if name not in tools():
-        return f"unknown tool {shown(name)}", True
+        return f"unknown tool {quote(name)}", True
     try:
         line = words(tools()[name][0], named, folder)
     except InputError as error:

@@ -81,10 +81,10 @@ def _output(plans: Plans, price: float | None, out: Output, *, pareto: bool) -> 
 
 def _number(name: str, text: str, units: dict[str, float]) -> float:
     """Read a positive number with a unit."""
-    from symbolic_cost.errors import InputError, shown
+    from symbolic_cost.errors import InputError, quote
 
     match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([a-z/]{0,3})", text.strip())
     if match is None or match[2] not in units or float(match[1]) == 0:
         accepted = " or ".join(f"0.5{unit}" for unit in units)
-        raise InputError(f"--{name} {shown(text)}: {accepted} is accepted")
+        raise InputError(f"--{name} {quote(text)}: {accepted} is accepted")
     return float(match[1]) * units[match[2]]

@@ -33,7 +33,7 @@ from symbolic_cost.conventions.token_questions import (
     Width,
     Window,
 )
-from symbolic_cost.errors import InputError, brief, looked_up, refuse, shown, unknown, visible
+from symbolic_cost.errors import InputError, brief, looked_up, quote, refuse, unknown, visible
 from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.records import dataclass
 
@@ -134,13 +134,13 @@ def _refused(stated: Mapping[str, object]) -> Iterator[str]:
                 yield unknown(f"answer of {question!r}", one, known)
     for name in ("name", "meaning", "source"):
         if not isinstance(stated[name], str):
-            yield f"{name} = {shown(stated[name])}: text is accepted"
+            yield f"{name} = {quote(stated[name])}: text is accepted"
     for name, least in (("passes", 1), ("softmax", 0)):
         number = stated[name]
         if isinstance(number, bool) or not isinstance(number, int) or number < least:
-            yield f"{name} = {shown(number)}: an integer from {least} is accepted"
+            yield f"{name} = {quote(number)}: an integer from {least} is accepted"
     if not isinstance(stated["families"], Mapping):
-        yield f"families = {shown(stated['families'])}: a mapping is accepted"
+        yield f"families = {quote(stated['families'])}: a mapping is accepted"
 
 
 class _Answers(BaseModel):
@@ -193,7 +193,7 @@ def _problem_text(place: str, problem: Any) -> str:  # noqa: ANN401 - pydantic's
     if problem["type"] == "extra_forbidden":
         known = [*_Record.model_fields]
         return f"{place}: {unknown('question', where.rpartition('.')[2], known)}"
-    return f"{place}: {where} = {shown(problem['input'])}: {visible(brief(problem['msg'], 200))}"
+    return f"{place}: {where} = {quote(problem['input'])}: {visible(brief(problem['msg'], 200))}"
 
 
 TOKEN_PRESETS: Mapping[str, TokenConventions] = {

@@ -12,7 +12,7 @@ from sympy import Expr, Integer, Lambda
 
 from symbolic_cost.algebra import applied
 from symbolic_cost.checking import checked
-from symbolic_cost.display import Shown
+from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import ConventionError
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, l, n, t
@@ -174,7 +174,7 @@ WITHIN_GROUPS = Lambda(n, Integer(1))
 
 @checked
 @dataclass(frozen=True)
-class Conventions(Shown):
+class Conventions(NotebookTable):
     """One answer per counting question.
 
     Args:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -22,7 +22,7 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     name = str(path)
     if not name:
         raise InputError("output file: the name is empty; give the name of a file")
-    refused = f"output file {shown(name, 200)}"
+    refused = f"output file {quote(name, 200)}"
     if name.endswith("/"):
         raise InputError(f"{refused}: names a directory; give the name of a file")
     try:
@@ -42,7 +42,7 @@ def _check(refused: str, target: Path) -> None:
     if target.is_dir():
         raise InputError(f"{refused}: is a directory; give the name of a file")
     if not target.parent.is_dir():
-        raise InputError(f"{refused}: directory {shown(str(target.parent), 200)} does not exist")
+        raise InputError(f"{refused}: directory {quote(str(target.parent), 200)} does not exist")
     if target.exists() and not target.is_file():
         raise InputError(f"{refused}: is not a regular file; leave it out to print")
     if target.exists() and not os.access(target, os.W_OK):

@@ -10,7 +10,7 @@ from sympy import Basic, Expr
 from symbolic_cost.emit.formulas import latex
 from symbolic_cost.emit.sheet import Cell, Column, Measured, Nested, Sheet, is_heading
 
-Given: TypeAlias = (
+CellInput: TypeAlias = (
     str | Nested | Measured | tuple[str | Basic, ...] | int | Fraction | float | Expr | None
 )
 """A cell as types that arguments are checked against; that of `Sheet` loads no SymPy."""
@@ -32,7 +32,7 @@ def write(sheet: Sheet) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(headings: Sequence[str], rows: Sequence[Sequence[Given]]) -> str:
+def markdown(headings: Sequence[str], rows: Sequence[Sequence[CellInput]]) -> str:
     """Return rows as a Markdown table; formulas stand in dollars, None is an empty cell.
 
     >>> print(markdown(["model", "parameters"], [["gpt2", 124439808]]), end="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.records import dataclass
 
 _POINTS = {"pt": 1.0, "in": 72.27, "mm": 2.84528, "cm": 28.4528}
@@ -71,7 +71,7 @@ def page(name: str = "article", *, columns: int = 1) -> Page:
     wide = round(float(read[1]) * _POINTS[read[2]], 1) if read else 0.0
     if not _NARROWEST <= wide <= _WIDEST:
         raise InputError(
-            f"width {shown(name)}: {', '.join(PAGES)} or a width from {_NARROWEST}pt to "
+            f"width {quote(name)}: {', '.join(PAGES)} or a width from {_NARROWEST}pt to "
             f"{_WIDEST}pt is accepted, as 3.25in"
         )
     return Page(name, wide, wide if columns == 1 else 2 * wide + 12, 600)

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from symbolic_cost.emit import PICTURES
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.page import page
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 
 _RESOLUTION = 150
 _USUAL = 6.5  # inches
@@ -31,7 +31,7 @@ def is_picture(path: str | None) -> TypeGuard[str]:
     return path is not None and Path(path).suffix.lower() in PICTURES
 
 
-def drawn(path: str, draw: Callable[[Any], None], width: str = "") -> None:
+def write_picture(path: str, draw: Callable[[Any], None], width: str = "") -> None:
     """Write a picture.
 
     Args:
@@ -44,7 +44,7 @@ def drawn(path: str, draw: Callable[[Any], None], width: str = "") -> None:
             cannot be written.
     """
     if not is_picture(path):
-        raise InputError(f"picture {shown(path)}: an ending of {', '.join(PICTURES)} is accepted")
+        raise InputError(f"picture {quote(path)}: an ending of {', '.join(PICTURES)} is accepted")
     wide = page(width).column / _POINTS if width else _USUAL
     write_whole(path, picture(draw, Path(path).suffix.lower().removeprefix("."), wide))
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from symbolic_cost.checking import checked
-from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.errors import InputError, Problems, quote
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.search_options import Choice, checked_space, search_of, usual
@@ -140,5 +140,5 @@ def _job(of: Job | Modelled, system: str | None) -> Job:
     if not isinstance(of, Job):
         return job(of, system=system, precision=DEFAULT_PRECISION)
     if system is not None:
-        raise InputError(f"system {shown(system)} is not read: the job names its own")
+        raise InputError(f"system {quote(system)} is not read: the job names its own")
     return of

@@ -19,7 +19,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.explore.boxes import Asked, Axis, Bounded, Boxes, Floats, Piece, Places, joined
+from symbolic_cost.explore.boxes import (
+    Axis,
+    Bounded,
+    Boxes,
+    BoxRequest,
+    Floats,
+    Piece,
+    Places,
+    union,
+)
 from symbolic_cost.records import dataclass
 
 AT_ONCE = 4096
@@ -89,7 +98,7 @@ class _Search:
     def __init__(self, axes: Sequence[Axis], most_boxes: int) -> None:
         self._axes, self._most = axes, most_boxes
         self._pieces: dict[int, Piece] = {}
-        self._asked: dict[_Place, Asked] = {}
+        self._asked: dict[_Place, BoxRequest] = {}
         self._open: list[tuple[float, int, _Place, Boxes]] = []
         self._tie = count()
         self.place: _Place = (-1, -1)
@@ -100,7 +109,7 @@ class _Search:
     def begin(self, place: int, piece: Piece) -> None:
         """Bound every row of a piece over all axes, and evaluate some of its combinations."""
         self._pieces[place] = piece
-        asked = Asked(piece, self._axes)
+        asked = BoxRequest(piece, self._axes)
         rows = np.arange(piece.count)
         for ends, wishes in asked.ends.items():
             low, high = (np.tile(np.array(one, dtype=np.int64), (len(rows), 1)) for one in ends)
@@ -135,11 +144,11 @@ class _Search:
                 line[:, axis] = np.arange(len(own.values))
                 self._evaluate(self.place, np.full(len(line), row), line)
 
-    def _of(self, place: _Place) -> Asked:
+    def _of(self, place: _Place) -> BoxRequest:
         """Return the program of one structure alone."""
         if place not in self._asked:
             piece = self._pieces[place[0]]
-            self._asked[place] = Asked(piece.alone(piece.wishes[place[1]]), self._axes)
+            self._asked[place] = BoxRequest(piece.alone(piece.wishes[place[1]]), self._axes)
         return self._asked[place]
 
     def _branch(self, place: _Place, boxes: Boxes) -> None:
@@ -166,14 +175,14 @@ class _Search:
         middle = (boxes.low[where] + boxes.high[where]) // 2
         left, right = boxes.high.copy(), boxes.low.copy()
         left[where], right[where] = middle, middle + 1
-        return joined([boxes._replace(high=left), boxes._replace(low=right).at(splits)])
+        return union([boxes._replace(high=left), boxes._replace(low=right).at(splits)])
 
     def _weights(self, place: _Place, boxes: Boxes) -> Floats:
         """Return by axis how far halving it raises the bound of some boxes, per width."""
         every = max(1, len(boxes.row) // _PROBED)
         some = boxes.at(np.argsort(boxes.bound)[::every][:_PROBED])
         parts = [self._halved(some, one + 1e-12) for one in np.eye(len(self._axes))]
-        halves = joined(parts)
+        halves = union(parts)
         ((bound, _),) = self._bounds(self._of(place), halves, (0,)).values()
         finite = bound[np.isfinite(bound)]
         top = self.value if np.isfinite(self.value) else float(np.max(finite, initial=0.0))
@@ -193,7 +202,7 @@ class _Search:
         ]
         return np.stack(columns, axis=1)
 
-    def _bounds(self, asked: Asked, boxes: Boxes, wishes: Sequence[int]) -> dict[int, Bounded]:
+    def _bounds(self, asked: BoxRequest, boxes: Boxes, wishes: Sequence[int]) -> dict[int, Bounded]:
         """Return bounds by wish, and whether a combination of the box may do."""
         parts = [
             asked.bounds(boxes.at(slice(start, start + AT_ONCE)), wishes)

@@ -104,12 +104,12 @@ class Boxes(NamedTuple):
         return np.asarray((self.low == self.high).all(axis=1))
 
 
-def joined(parts: Sequence[Boxes]) -> Boxes:
+def union(parts: Sequence[Boxes]) -> Boxes:
     """Return the boxes of all parts in one."""
     return Boxes(*(np.concatenate(all_) for all_ in zip(*parts, strict=True)))
 
 
-class Asked:
+class BoxRequest:
     """A piece on the axes: bounds of boxes, and values of points, by wish."""
 
     def __init__(self, piece: Piece, axes: Sequence[Axis]) -> None:

@@ -29,7 +29,7 @@ _NEAR = 1e-3
 class Change:
     """What a change brings: the answer, the table behind it, and how it was looked for."""
 
-    said: str
+    text: str
     sheet: Sheet | None = None
     notes: tuple[str, ...] = ()
 
@@ -138,7 +138,7 @@ def _bare(run: Job) -> dict[str, Any]:
 
 def _compared(outcome: Search, timed: Timed) -> str:
     """Say how the best of a search stands to a job."""
-    step = float(timed.known["step"])
+    step = float(timed.numbers["step"])
     if not outcome.best:
         return f"None of {outcome.considered} strategies on as many ranks fits."
     best = outcome.best[0]

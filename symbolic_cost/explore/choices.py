@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import combinations, permutations, product
 from typing import NamedTuple
 
-from symbolic_cost.errors import InputError, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, looked_up, quote, unknown
 
 OPEN = "open"
 """What an option says that is a number of a structure's candidates."""
@@ -87,7 +87,7 @@ def word_problems(name: str, choice: str) -> list[str]:
     if name == "order" and choice == EVERY:
         return []
     problems = [unknown(name, word, accepted) for word in words if word not in accepted]
-    return problems + [f"{name} {shown(choice)}: a word is there twice"] * (
+    return problems + [f"{name} {quote(choice)}: a word is there twice"] * (
         len(set(words)) < len(words)
     )
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.explore.evaluation import Evaluation
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.results import Result
-from symbolic_cost.explore.sweep_question import Asked
+from symbolic_cost.explore.sweep_question import SweepQuestion
 
 ANSWER_WITHIN = 10
 """Seconds in which a scheduler must answer, and a first worker be there."""
@@ -26,7 +26,7 @@ _kept: dict[str, Evaluation] = {}
 
 
 def results_of_cluster(
-    plan: Plan, asked: Asked, tasks: Iterable[tuple[int, int]], scheduler: str
+    plan: Plan, asked: SweepQuestion, tasks: Iterable[tuple[int, int]], scheduler: str
 ) -> Iterator[Result]:
     """Yield the result of every task, in order.
 
@@ -43,7 +43,7 @@ def results_of_cluster(
     try:
         yield from _run(client, plan, asked, tasks)
     except KilledWorker as error:
-        raise InputError(f"scheduler {shown(scheduler)}: {error}") from None
+        raise InputError(f"scheduler {quote(scheduler)}: {error}") from None
     finally:
         client.close(timeout=ANSWER_WITHIN)
 
@@ -58,17 +58,17 @@ def _client(client: Any, scheduler: str) -> Any:  # noqa: ANN401 - dask carries 
         port = None
         address = urlsplit("")
     if not address.scheme or not address.hostname or port is None:
-        raise InputError(f"scheduler {shown(scheduler)}: {accepted}")
+        raise InputError(f"scheduler {quote(scheduler)}: {accepted}")
     try:
         connection = client(scheduler, timeout=ANSWER_WITHIN, name="symbolic_cost")
     except (OSError, ValueError, TimeoutError):
-        text = f"scheduler {shown(scheduler)} does not answer within {ANSWER_WITHIN} s"
+        text = f"scheduler {quote(scheduler)} does not answer within {ANSWER_WITHIN} s"
         raise InputError(text) from None
     try:
         connection.wait_for_workers(1, timeout=ANSWER_WITHIN)
     except (OSError, TimeoutError):
         connection.close(timeout=ANSWER_WITHIN)
-        text = f"scheduler {shown(scheduler)} has no workers after {ANSWER_WITHIN} s"
+        text = f"scheduler {quote(scheduler)} has no workers after {ANSWER_WITHIN} s"
         raise InputError(text) from None
     return connection
 
@@ -76,7 +76,7 @@ def _client(client: Any, scheduler: str) -> Any:  # noqa: ANN401 - dask carries 
 def _run(
     client: Any,  # noqa: ANN401 - dask carries few types
     plan: Plan,
-    asked: Asked,
+    asked: SweepQuestion,
     tasks: Iterable[tuple[int, int]],
 ) -> Iterator[Result]:
     sent = client.scatter((plan, asked), broadcast=True, hash=False)
@@ -94,12 +94,12 @@ def _run(
         yield waiting.popleft().result()
 
 
-def block(name: str, sent: tuple[Plan, Asked], start: int, stop: int) -> Result:
+def block(name: str, sent: tuple[Plan, SweepQuestion], start: int, stop: int) -> Result:
     """Evaluate the candidates of a range on a worker, which keeps what it compiled."""
     return _evaluation(name, sent).block(start, stop)
 
 
-def _evaluation(name: str, sent: tuple[Plan, Asked]) -> Evaluation:
+def _evaluation(name: str, sent: tuple[Plan, SweepQuestion]) -> Evaluation:
     evaluation = _kept.get(name)
     if evaluation is None:
         _kept.clear()

@@ -13,8 +13,8 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.explore.outputs import LEGAL
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats, Places
-from symbolic_cost.explore.results import Result, Rows, joined
-from symbolic_cost.explore.sweep_question import Asked, columns_of, needs, plain
+from symbolic_cost.explore.results import Result, Rows, concatenated
+from symbolic_cost.explore.sweep_question import SweepQuestion, columns_of, needs, plain
 from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.tape import Tape
@@ -74,14 +74,14 @@ class Slab:
     """Points of one structure.
 
     Args:
-        known: numbers by symbol.
+        values: numbers by symbol.
         base: first candidate of every outer point.
         width: candidates that follow each.
     """
 
     case: int
     program: Tape
-    known: Mapping[str, Floats]
+    values: Mapping[str, Floats]
     base: Places
     width: int
 
@@ -93,7 +93,7 @@ class Slab:
 class Evaluation:
     """A plan with what is asked of it, ready to run; calls may come from several threads."""
 
-    def __init__(self, plan: Plan, asked: Asked) -> None:
+    def __init__(self, plan: Plan, asked: SweepQuestion) -> None:
         self._plan, self._asked = plan, asked
         self._native = plan.size > _WORTH_COMPILING and find_spec("llvmlite") is not None
         self._engines: dict[tuple[int, int], Any] = {}
@@ -107,7 +107,7 @@ class Evaluation:
             for slab in self._slabs(result, part):
                 self._evaluate(result, parts, slab)
         if self._asked.mode == "all":
-            result.rows = joined(parts, self._asked.columns)
+            result.rows = concatenated(parts, self._asked.columns)
         return result
 
     def rows(self, places: Places) -> Rows:
@@ -128,7 +128,7 @@ class Evaluation:
                 outputs = self._outputs(program, part, len(some), self._asked.columns, legal=False)
                 parts.append(columns_of(plan, case, self._asked.columns, part, outputs))
                 order.append(own[some])
-        table = joined(
+        table = concatenated(
             [_full_columns(part, len(o)) for part, o in zip(parts, order, strict=True)],
             self._asked.columns,
         )
@@ -141,7 +141,7 @@ class Evaluation:
         if where is None:
             return {}, []
         every = tuple(dict.fromkeys((*self._asked.columns, *where.names)))
-        asked = Asked("all", None, (), 0, every, {})
+        asked = SweepQuestion("all", None, (), 0, every, {})
         row = Evaluation(self._plan, asked).rows(np.array([place]))
         one = {name: column[0] for name, column in row.items()}
         return one, where.failures(one)
@@ -176,7 +176,7 @@ class Evaluation:
         for code, group in self._grouped(case, own, len(allowed)):
             program = plan.programs[case, code]
             if isinstance(program, str):
-                result.ruled[program] += len(group) * width
+                result.ruled_out[program] += len(group) * width
                 continue
             some = group[self._met(result, program, own, group, width)]
             if len(some):
@@ -226,13 +226,13 @@ class Evaluation:
     def _evaluate(self, result: Result, parts: list[Rows], slab: Slab) -> None:
         asked, size = self._asked, len(slab.base) * slab.width
         names = {*asked.names, *(asked.columns if asked.mode == "all" else ())}
-        outputs = self._outputs(slab.program, slab.known, size, names, legal=True)
+        outputs = self._outputs(slab.program, slab.values, size, names, legal=True)
         lawful = np.ones(size, dtype=bool)
         for label, met in outputs.items():
             if label.startswith(LEGAL):
                 _rule_out(result, label.removeprefix(LEGAL), lawful, met != 0, 1)
         result.legal += int(np.count_nonzero(lawful))
-        columns = columns_of(self._plan, slab.case, names, slab.known, outputs)
+        columns = columns_of(self._plan, slab.case, names, slab.values, outputs)
         yes = lawful
         if asked.where is not None:
             yes = lawful & asked.where.answers(columns)
@@ -249,7 +249,7 @@ class Evaluation:
         elif len(chosen):
             keys = [np.broadcast_to(key.values(columns), (size,))[chosen] for key in asked.keys]
             if asked.mode == "histogram":
-                result.put(keys[0])
+                result.tally(keys[0])
                 return
             result.keep(asked, slab.place(chosen), np.stack(keys))
 
@@ -305,7 +305,7 @@ def _rule_out(
     """Count the candidates that a condition is the first to rule out."""
     out = int(np.count_nonzero(lawful & ~met))
     if out:
-        result.ruled[label] += out * width
+        result.ruled_out[label] += out * width
         lawful &= met
 
 

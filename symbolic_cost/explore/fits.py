@@ -75,7 +75,7 @@ class Largest:
         candidate: the strategy that allows it.
         setup: the job of that size; None where nothing fits.
         more: the size with MORE memory per rank.
-        each: memory that one more takes there [byte]; None where nothing fits.
+        per_unit: memory that one more takes there [byte]; None where nothing fits.
     """
 
     symbol: str
@@ -83,7 +83,7 @@ class Largest:
     candidate: Candidate | None
     setup: Setup | None
     more: int
-    each: float | None = None
+    per_unit: float | None = None
 
 
 def largest(base: Subject, space: Space, symbol: str) -> Largest:
@@ -111,12 +111,12 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
         columns = columns_of(walked, shape)
         for structure in together.priced:
             tape = together.alone(structure, lambda n: n == MEMORY or n.startswith(LEGAL))
-            asked = _Asked(tape, columns, walked.rows(shape), symbol, most)
+            asked = _MemoryIn(tape, columns, walked.rows(shape), symbol, most)
             sizes = asked.largest(room)
             place = int(np.argmax(sizes))
             if sizes[place] > (best[0] if best else 0):
                 best = (int(sizes[place]), *walked.chosen(shape, structure, place))
-                each = float(asked.each(sizes)[place])
+                each = float(asked.memory_per_unit(sizes)[place])
             more = max(more, int(asked.largest(room + MORE).max()))
     if best is None:
         return Largest(symbol, 0, None, None, more)
@@ -139,7 +139,7 @@ def _with(base: Setup, structure: Structured, numbers: Numbers, symbol: str, siz
     return structured_setup(other, structure, numbers)
 
 
-class _Asked:
+class _MemoryIn:
     """The memory of one structure's candidates as a function of one symbol.
 
     Args:
@@ -159,7 +159,7 @@ class _Asked:
             low, high = np.where(fits, middle, low), np.where(fits, high, middle)
         return self._legal(low)
 
-    def each(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def memory_per_unit(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the memory that one more takes [byte], by candidate."""
         return self._at(sizes + 1)[MEMORY] - self._at(np.maximum(sizes, 1))[MEMORY]
 

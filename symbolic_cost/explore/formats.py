@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.explore.results import Rows
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
@@ -31,7 +31,7 @@ def ending(path: str) -> str:
     """
     suffix = Path(path).suffix.lower()
     if suffix not in ENDINGS:
-        raise InputError(f"output {shown(path)}: the ending of {', '.join(ENDINGS)} is accepted")
+        raise InputError(f"output {quote(path)}: the ending of {', '.join(ENDINGS)} is accepted")
     if suffix == ".parquet":
         _arrow()
     return suffix

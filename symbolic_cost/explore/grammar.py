@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, quote, unknown
 from symbolic_cost.records import dataclass
 from symbolic_cost.units import IEC, SI
 
@@ -71,14 +71,14 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Operation:
     """An operation: - of one; + - * / and or, and comparisons, of two; not of one."""
 
     operation: str
     operands: tuple[Tree, ...]
 
 
-Tree: TypeAlias = Number | Name | Word | Made
+Tree: TypeAlias = Number | Name | Word | Operation
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -100,7 +100,7 @@ def parsed(text: str) -> Tree:
         InputError: where it stops being one, and what is accepted there.
     """
     if len(text) > _LONGEST:
-        raise InputError(f"{shown(text)}: at most {_LONGEST} characters are accepted")
+        raise InputError(f"{quote(text)}: at most {_LONGEST} characters are accepted")
     reader = _Reader(text)
     tree = reader.question(0)
     reader.end()
@@ -130,8 +130,8 @@ class _Reader:
 
     def _refuse(self, accepted: str) -> InputError:
         kind, token, start, _ = self._tokens[self._place]
-        here = "the end" if kind == "end" else f"{shown(token)} at {start + 1}"
-        return InputError(f"{shown(self._text)}: {here}: {accepted} is accepted")
+        here = "the end" if kind == "end" else f"{quote(token)} at {start + 1}"
+        return InputError(f"{quote(self._text)}: {here}: {accepted} is accepted")
 
     def end(self) -> None:
         if self._tokens[self._place][0] != "end":
@@ -139,20 +139,20 @@ class _Reader:
 
     def question(self, depth: int) -> Tree:
         if depth > _DEEPEST:
-            raise InputError(f"{shown(self._text)}: more than {_DEEPEST} parentheses")
+            raise InputError(f"{quote(self._text)}: more than {_DEEPEST} parentheses")
         return self._chain(lambda: self._chain(lambda: self._single(depth), "and"), "or")
 
     def _single(self, depth: int) -> Tree:
         if depth > _DEEPEST:
-            raise InputError(f"{shown(self._text)}: too deeply nested")
+            raise InputError(f"{quote(self._text)}: too deeply nested")
         if self._take("not"):
-            return Made("not", (self._single(depth + 1),))
+            return Operation("not", (self._single(depth + 1),))
         first = self._sum(depth)
         tree: Tree | None = None
         while sign := self._take(*COMPARISONS):
             second = self._sum(depth)
-            one = Made(sign, (first, second))
-            tree = one if tree is None else Made("and", (tree, one))
+            one = Operation(sign, (first, second))
+            tree = one if tree is None else Operation("and", (tree, one))
             first = second
         if self._next == "=":
             raise self._refuse("==")
@@ -164,14 +164,14 @@ class _Reader:
     def _chain(self, part: Callable[[], Tree], *signs: str) -> Tree:
         tree = part()
         while sign := self._take(*signs):
-            tree = Made(sign, (tree, part()))
+            tree = Operation(sign, (tree, part()))
         return tree
 
     def _factor(self, depth: int) -> Tree:
         if depth > _DEEPEST:
-            raise InputError(f"{shown(self._text)}: too deeply nested")
+            raise InputError(f"{quote(self._text)}: too deeply nested")
         if self._take("-"):
-            return Made("-", (self._factor(depth + 1),))
+            return Operation("-", (self._factor(depth + 1),))
         if self._take("("):
             inside = self.question(depth + 1)
             if not self._take(")"):
@@ -192,7 +192,7 @@ def _tokens(text: str) -> list[tuple[str, str, int, Tree]]:
         read = _TOKEN.match(text, place)
         if read is None:
             rest = text[place:].lstrip()
-            raise InputError(f"{shown(text)}: {shown(rest, 20)} is neither number, name nor sign")
+            raise InputError(f"{quote(text)}: {quote(rest, 20)} is neither number, name nor sign")
         kind = str(read.lastgroup)
         token, start, place = str(read[kind]), read.start(kind), read.end()
         leaf: Tree = Word(token)
@@ -202,7 +202,7 @@ def _tokens(text: str) -> list[tuple[str, str, int, Tree]]:
             leaf = Name(token)
         tokens.append((kind, token, start, leaf))
     if len(tokens) > _MOST_TOKENS:
-        raise InputError(f"{shown(text)}: at most {_MOST_TOKENS} names, numbers and signs")
+        raise InputError(f"{quote(text)}: at most {_MOST_TOKENS} names, numbers and signs")
     tokens.append(("end", "", len(text), Word("")))
     return tokens
 
@@ -211,7 +211,7 @@ def _number(text: str, token: str, place: int) -> tuple[Number, int]:
     """Return a number with the unit that follows it, and where that ends."""
     value = float(token.replace("_", ""))
     if value > _GREATEST:
-        raise InputError(f"{shown(text)}: {shown(token)} is too large")
+        raise InputError(f"{quote(text)}: {quote(token)} is too large")
     read = _UNIT.match(text, place)
     unit = "" if read is None else read[1]
     if unit not in UNITS and "/" in unit:
@@ -219,7 +219,7 @@ def _number(text: str, token: str, place: int) -> tuple[Number, int]:
     if not unit or unit in _KEYWORDS:
         return Number(value, None if value == 0 else COUNT, token), place
     if unit not in UNITS:
-        raise InputError(f"{shown(text)}: {unknown('unit', unit, UNITS)}")
+        raise InputError(f"{quote(text)}: {unknown('unit', unit, UNITS)}")
     factor, dimension = UNITS[unit]
     end = place if read is None else read.start(1) + len(unit)
     return Number(value * factor, dimension, f"{token} {unit}"), end

@@ -8,7 +8,7 @@ from math import inf
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.errors import Problems, refuse, shown
+from symbolic_cost.errors import Problems, quote, refuse
 from symbolic_cost.explore.ranges import values
 from symbolic_cost.explore.sweep import bounded, check_words, kept_of, told_plan
 from symbolic_cost.explore.sweep_axes import Varied
@@ -60,7 +60,7 @@ class Line:
             name, equals, listed = text.partition("=")
             if not equals or not name:
                 accepted = "NAME=VALUES is accepted, as in tp=1,2,4"
-                problems.texts.append(f"--vary {shown(text)}: {accepted}")
+                problems.texts.append(f"--vary {quote(text)}: {accepted}")
             elif name in vary:
                 problems.texts.append(f"--vary {name} is given twice")
             vary[name] = listed

@@ -22,7 +22,7 @@ class Objective:
         sign: 1 where the output is to be small, -1 where large.
         figure: of the output, given what a second of all GPUs costs; the output itself unless
             given.
-        spent: what of a second is asked for: "usd" or "kwh".
+        resource: what of a second is asked for: "usd" or "kwh".
     """
 
     name: str
@@ -30,7 +30,7 @@ class Objective:
     outputs: tuple[str, ...]
     sign: int = 1
     figure: Callable[[Any, float], Any] = lambda output, _: output
-    spent: str = ""
+    resource: str = ""
     second: float = 0.0
     source: str = ""
 
@@ -57,18 +57,18 @@ class Objective:
         Raises:
             InputError: no price or no power of the machine is on record.
         """
-        if not self.spent:
+        if not self.resource:
             return self
         from symbolic_cost.systems.prices import rates
 
         known = rates(machine)
-        cost, fact = getattr(known.costs(1.0), self.spent), getattr(known, _FACTS[self.spent])
+        cost, fact = getattr(known.costs(1.0), self.resource), getattr(known, _FACTS[self.resource])
         if cost is None:
             raise InputError(
-                f"objective {self.name}: no {_FACTS[self.spent]} of {machine} is on "
+                f"objective {self.name}: no {_FACTS[self.resource]} of {machine} is on "
                 "record; throughput is accepted"
             )
-        return replace(self, second=cost * gpus, source=f"{_FACTS[self.spent]} {fact}")
+        return replace(self, second=cost * gpus, source=f"{_FACTS[self.resource]} {fact}")
 
 
 _FACTS = {"usd": "price", "kwh": "power"}

@@ -124,7 +124,7 @@ def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
     conditions = dict.fromkeys(
         c for s in stages for c in divided.costs(s, setup.training.recompute).conditions
     )
-    held = {stage: memory.held(stage) for stage in stages}
+    held = {stage: memory.device_bytes(stage) for stage in stages}
     moments = {stage: at_moments(sums) for stage, sums in held.items()}
     outputs = {name: space.node(to[name]) for name in TIMES if name in to.definitions}
     outputs[MEMORY] = space.node(Max(*(size for at in moments.values() for size in at.values())))

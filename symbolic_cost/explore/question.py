@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.errors import InputError, Problems, shown, unknown
+from symbolic_cost.errors import InputError, Problems, quote, unknown
 from symbolic_cost.explore.grammar import (
     BYTE,
     COMPARISONS,
@@ -16,9 +16,9 @@ from symbolic_cost.explore.grammar import (
     FLOP,
     SECOND,
     Dimension,
-    Made,
     Name,
     Number,
+    Operation,
     Tree,
     Word,
     parsed,
@@ -26,7 +26,7 @@ from symbolic_cost.explore.grammar import (
 from symbolic_cost.records import dataclass
 from symbolic_cost.units import Unit, human
 
-Known: TypeAlias = Mapping[str, "Dimension | tuple[str, ...]"]
+NameKind: TypeAlias = Mapping[str, "Dimension | tuple[str, ...]"]
 """The dimension of a name, or the words that it may be."""
 
 Columns: TypeAlias = Mapping[str, Any]
@@ -41,7 +41,7 @@ _COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": np.equal,
     "!=": np.not_equal,
 }
-_MADE: Mapping[str, Callable[[Any, Any], Any]] = {
+_OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,
@@ -89,17 +89,17 @@ class Question:
         ]
 
 
-def question(text: str, known: Known) -> Question:
+def question(text: str, known: NameKind) -> Question:
     """Return a question, each of its names known and its units alike."""
     return Question(text, _checked(text, known, yes_or_no=True))
 
 
-def expression(text: str, known: Known) -> Question:
+def expression(text: str, known: NameKind) -> Question:
     """Return an expression for a number."""
     return Question(text, _checked(text, known, yes_or_no=False))
 
 
-def _checked(text: str, known: Known, *, yes_or_no: bool) -> Tree:
+def _checked(text: str, known: NameKind, *, yes_or_no: bool) -> Tree:
     tree = parsed(text)
     problems = Problems()
     problems.texts += [
@@ -111,22 +111,22 @@ def _checked(text: str, known: Known, *, yes_or_no: bool) -> Tree:
     kind = _kind(tree, known, problems)
     if not problems.texts and (kind == "yes or no") is not yes_or_no:
         wanted = "a comparison, such as memory < 80 GiB" if yes_or_no else "a number, such as step"
-        problems.texts.append(f"{shown(text)}: {wanted}, is accepted")
+        problems.texts.append(f"{quote(text)}: {wanted}, is accepted")
     problems.refuse()
     return _plain_not(tree, known, turned=False)
 
 
-def _names(tree: Tree, known: Known | None = None) -> Iterator[str]:
+def _names(tree: Tree, known: NameKind | None = None) -> Iterator[str]:
     """Yield names; a word beside a name that is one of words is no name."""
     if isinstance(tree, Name):
         yield tree.name
-    elif isinstance(tree, Made):
+    elif isinstance(tree, Operation):
         words = known is not None and _worded(tree, known)
         for one in tree.operands[:1] if words else tree.operands:
             yield from _names(one, known)
 
 
-def _worded(tree: Made, known: Known) -> bool:
+def _worded(tree: Operation, known: NameKind) -> bool:
     first = tree.operands[0]
     own = known.get(first.name, COUNT) if isinstance(first, Name) else COUNT
     return tree.operation in COMPARISONS and bool(own) and isinstance(own[0], str)
@@ -135,13 +135,13 @@ def _worded(tree: Made, known: Known) -> bool:
 # ---------------------------------------------------------------------- types
 
 
-def _kind(tree: Tree, known: Known, problems: Problems) -> Any:  # noqa: ANN401 - a dimension or a word
+def _kind(tree: Tree, known: NameKind, problems: Problems) -> Any:  # noqa: ANN401 - a dimension or a word
     """Return the dimension of a number, None for any, or "yes or no"."""
     match tree:
         case Number():
             return tree.dimension
         case Word():
-            problems.texts.append(f"{shown(tree.text)}: a word goes with the name that may be it")
+            problems.texts.append(f"{quote(tree.text)}: a word goes with the name that may be it")
             return None
         case Name():
             return _kind_of_name(tree.name, known[tree.name], problems)
@@ -163,14 +163,14 @@ def _kind_of_name(name: str, own: Any, problems: Problems) -> Any:  # noqa: ANN4
     return own or "yes or no"
 
 
-def _all_alike(tree: Made, kinds: list[Any], problems: Problems, *, yes_or_no: bool) -> None:
+def _all_alike(tree: Operation, kinds: list[Any], problems: Problems, *, yes_or_no: bool) -> None:
     for one, kind in zip(tree.operands, kinds, strict=True):
         if (kind == "yes or no") is not yes_or_no:
             wanted = "a comparison" if yes_or_no else "a number"
             problems.texts.append(f"{plain(one)}: {tree.operation} takes {wanted}")
 
 
-def _result(tree: Made, kinds: list[Any], problems: Problems) -> Any:  # noqa: ANN401 - as above
+def _result(tree: Operation, kinds: list[Any], problems: Problems) -> Any:  # noqa: ANN401 - as above
     sizes = [kind for kind in kinds if isinstance(kind, tuple)]
     if tree.operation in ("*", "/") and len(tree.operands) > 1:
         sign = 1 if tree.operation == "*" else -1
@@ -186,7 +186,7 @@ def _result(tree: Made, kinds: list[Any], problems: Problems) -> Any:  # noqa: A
     return sizes[0] if sizes else None
 
 
-def _check_word(tree: Made, known: Known, problems: Problems) -> None:
+def _check_word(tree: Operation, known: NameKind, problems: Problems) -> None:
     name, other = tree.operands
     words = known[name.name] if isinstance(name, Name) else ()
     word = other.name if isinstance(other, Name) else getattr(other, "text", None)
@@ -210,23 +210,25 @@ def _unit(kind: Dimension | None) -> str:
     return "any unit" if kind is None else names.get(kind, "of mixed units")
 
 
-def _plain_not(tree: Tree, known: Known, *, turned: bool) -> Tree:
+def _plain_not(tree: Tree, known: NameKind, *, turned: bool) -> Tree:
     """Return the same question with every "not" inside the comparisons, words as words."""
     if isinstance(tree, Name) and known[tree.name] == ():
-        return Made("==", (tree, Number(0.0 if turned else 1.0, COUNT, "no" if turned else "yes")))
-    if not isinstance(tree, Made):
+        return Operation(
+            "==", (tree, Number(0.0 if turned else 1.0, COUNT, "no" if turned else "yes"))
+        )
+    if not isinstance(tree, Operation):
         return tree
     if tree.operation == "not":
         return _plain_not(tree.operands[0], known, turned=not turned)
     if tree.operation in ("and", "or"):
         other = {"and": "or", "or": "and"}[tree.operation] if turned else tree.operation
-        return Made(other, tuple(_plain_not(o, known, turned=turned) for o in tree.operands))
+        return Operation(other, tuple(_plain_not(o, known, turned=turned) for o in tree.operands))
     sign = _TURNED[tree.operation] if turned else tree.operation
     operands = tree.operands
     if _worded(tree, known) and isinstance(operands[1], Name | Number):
         second = operands[1]
         operands = (operands[0], Word(second.name if isinstance(second, Name) else second.text))
-    return Made(sign, operands)
+    return Operation(sign, operands)
 
 
 # ---------------------------------------------------------------------- answers
@@ -243,11 +245,11 @@ def _value(tree: Tree, columns: Columns) -> Any:  # noqa: ANN401 - array or numb
     if len(operands) == 1:
         return np.negative(operands[0])
     with np.errstate(divide="ignore", invalid="ignore"):  # told as inf
-        return _MADE[tree.operation](*operands)
+        return _OPERATIONS[tree.operation](*operands)
 
 
 def _yes(tree: Tree, columns: Columns) -> Any:  # noqa: ANN401 - array or truth
-    if not isinstance(tree, Made):
+    if not isinstance(tree, Operation):
         raise InputError(f"{plain(tree)}: a comparison is accepted")
     if tree.operation in ("and", "or"):
         one, other = (_yes(operand, columns) for operand in tree.operands)
@@ -260,7 +262,7 @@ def _yes(tree: Tree, columns: Columns) -> Any:  # noqa: ANN401 - array or truth
 
 
 def _missing(tree: Tree, columns: Columns) -> Any:  # noqa: ANN401 - array or number
-    if not isinstance(tree, Made):
+    if not isinstance(tree, Operation):
         return 0.0
     if tree.operation in ("and", "or"):
         parts = [_missing(operand, columns) for operand in tree.operands]
@@ -274,11 +276,11 @@ def _missing(tree: Tree, columns: Columns) -> Any:  # noqa: ANN401 - array or nu
     return np.where(yes, 0.0, np.nan_to_num(off, nan=2.0))  # of no number: as far as there is
 
 
-def _comparisons(tree: Tree) -> Iterator[Made]:
-    if isinstance(tree, Made) and tree.operation in ("and", "or"):
+def _comparisons(tree: Tree) -> Iterator[Operation]:
+    if isinstance(tree, Operation) and tree.operation in ("and", "or"):
         for one in tree.operands:
             yield from _comparisons(one)
-    elif isinstance(tree, Made):
+    elif isinstance(tree, Operation):
         yield tree
 
 
@@ -306,7 +308,7 @@ def plain(tree: Tree) -> str:
     if len(tree.operands) == 1:
         return f"{tree.operation} {plain(tree.operands[0])}".replace("- ", "-")
     one, other = (
-        f"({plain(o)})" if isinstance(o, Made) and tree.operation in ("*", "/") else plain(o)
+        f"({plain(o)})" if isinstance(o, Operation) and tree.operation in ("*", "/") else plain(o)
         for o in tree.operands
     )
     return f"{one} {tree.operation} {other}"

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import TypeAlias
 
-from symbolic_cost.errors import InputError, refuse, shown
+from symbolic_cost.errors import InputError, quote, refuse
 
 Value: TypeAlias = int | Fraction | str
 Given: TypeAlias = "str | int | Fraction | Iterable[str | int | Fraction]"
@@ -51,14 +51,14 @@ def values(name: str, listed: Given) -> tuple[Value, ...]:
                 if len(taken) > MOST_VALUES:
                     break
         except InputError as error:
-            problems += [f"{name}={shown(item)}: {text}" for text in error.problems]
+            problems += [f"{name}={quote(item)}: {text}" for text in error.problems]
         if len(taken) > MOST_VALUES:
-            problems.append(f"{name}={shown(item)}: more than {MOST_VALUES:,} values")
+            problems.append(f"{name}={quote(item)}: more than {MOST_VALUES:,} values")
             break
     if not problems and not taken:
         problems.append(f"{name}: no value is given; {ACCEPTED}")
     if len({isinstance(value, str) for value in taken}) > 1:
-        problems.append(f"{name}={shown(listed)}: numbers or words, not both")
+        problems.append(f"{name}={quote(listed)}: numbers or words, not both")
     refuse(problems)
     return tuple(taken)
 

@@ -11,10 +11,10 @@ from symbolic_cost.checking import checked
 from symbolic_cost.emit import report as page
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.report import Figure, Written
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.explore.report_chapters import Wait, chapters, fullest, waits_of
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.tables.explained import spent
+from symbolic_cost.jobs.tables.explained import time_shares
 from symbolic_cost.jobs.tables.paper import citations
 from symbolic_cost.jobs.tables.seconds import figure_text
 from symbolic_cost.jobs.timed import Timed, ends_of
@@ -68,7 +68,7 @@ def check_path(path: str) -> None:
         InputError: another ending.
     """
     if PurePath(path).suffix.lower() not in _WRITERS:
-        raise InputError(f"-o {shown(path)}: a report is .html or .md")
+        raise InputError(f"-o {quote(path)}: a report is .html or .md")
 
 
 @checked
@@ -83,8 +83,8 @@ def report(job: Job) -> Report:
     """
     own = replace(job, precise=True)
     timed = Timed(own)
-    timed.known  # noqa: B018 - refuses symbols without a number
-    rows = spent(timed)
+    timed.numbers  # noqa: B018 - refuses symbols without a number
+    rows = time_shares(timed)
     waits = waits_of(rows)
     machine = "" if own.machine is None else f" on {own.machine.name}"
     title = f"{own.model.name}{machine}, strategy {str(own.strategy) or 'one rank'}"
@@ -102,7 +102,7 @@ def _verdict(timed: Timed, most: Wait) -> str:
 
 
 def _figures(timed: Timed) -> Iterator[Figure]:
-    known, own = timed.known, timed.interval
+    known, own = timed.numbers, timed.interval
     between = "" if own is None else f"four of five: {ends_of(own)}"
     yield Figure("Step", figure_text(timed, "step"), between or "one training step", "step")
     ranks = int(timed.setup.strategy.numbered(timed.setup.values).ranks)
@@ -115,7 +115,7 @@ def _figures(timed: Timed) -> Iterator[Figure]:
     yield Figure("MFU", f"{float(known['mfu']):.1%}", note, "mfu")
     yield Figure("HFU", f"{float(known['hfu']):.1%}", "with what is computed again", "hfu")
     fit = timed.fit
-    if fit.known and fit.capacity is not None:
+    if fit.has_numbers and fit.capacity is not None:
         peak = fit.peaks[fit.fullest]
         note = f"of {human(fit.capacity, Unit.BYTE)} usable, stage {fit.fullest}"
         yield Figure("Memory", human(peak.size, Unit.BYTE), note, _MEMORY)

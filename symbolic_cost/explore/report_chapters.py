@@ -22,7 +22,7 @@ from symbolic_cost.jobs.header import header, stack_note
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.provenance import chain_sheet
-from symbolic_cost.jobs.tables.explained import Spent, spent_sheet
+from symbolic_cost.jobs.tables.explained import TimeShare, spent_sheet
 from symbolic_cost.jobs.tables.memory import memory_sheet
 from symbolic_cost.jobs.tables.paper import totals_sheet
 from symbolic_cost.jobs.tables.per_op import named_costs
@@ -48,7 +48,7 @@ _DRAWN = 12
 
 def fullest(held: Fit) -> str:
     """Say what the stage that holds most holds at its peak."""
-    if held.capacity is None or not held.known:
+    if held.capacity is None or not held.has_numbers:
         return str(held)
     peak = held.peaks[held.fullest]
     return (
@@ -66,7 +66,9 @@ _WORDS = {
 }
 
 
-def chapters(own: Job, timed: Timed, rows: list[Spent], waits: list[Wait]) -> tuple[Chapter, ...]:
+def chapters(
+    own: Job, timed: Timed, rows: list[TimeShare], waits: list[Wait]
+) -> tuple[Chapter, ...]:
     """Return every chapter."""
     return (
         _placed(own),
@@ -131,7 +133,7 @@ class Wait:
     share: float
 
 
-def waits_of(rows: list[Spent]) -> list[Wait]:
+def waits_of(rows: list[TimeShare]) -> list[Wait]:
     """Add up what takes time by what it waits for, the largest first."""
     sums: dict[str, float] = {}
     for one in rows:
@@ -145,7 +147,7 @@ def waits_of(rows: list[Spent]) -> list[Wait]:
 _CAUSES = {"compute": "computing", "memory": "moving data in the device's memory"}
 
 
-def _binding(timed: Timed, rows: list[Spent], waits: list[Wait]) -> Chapter:
+def _binding(timed: Timed, rows: list[TimeShare], waits: list[Wait]) -> Chapter:
     cells = tuple((one.name, one.seconds, one.share) for one in waits)
     first = next((one for one in rows if one.phase), rows[0])
     said = (
@@ -238,7 +240,7 @@ def _changes(own: Job, timed: Timed) -> Chapter:
     looked = tuple((note,) for one in changes for note in one.notes)
     return Chapter(
         "What to change",
-        (*(one.said for one in changes), *told),
+        (*(one.text for one in changes), *told),
         sheets=sheets,
         folded=(Sheet("What was searched", headed("candidates"), looked),) * bool(looked),
     )

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from symbolic_cost.explore.points import Floats, Places
-from symbolic_cost.explore.sweep_question import Asked
+from symbolic_cost.explore.sweep_question import SweepQuestion
 from symbolic_cost.records import dataclass
 
 Rows: TypeAlias = dict[str, Any]
@@ -24,7 +24,7 @@ class Result:
     Args:
         legal: of those, such that every condition is met.
         counted: of those, such that the question is answered by yes.
-        ruled: candidates by the first condition that rules them out.
+        ruled_out: candidates by the first condition that rules them out.
         places: candidates that are kept.
         rows: columns of theirs, where all are kept.
         nearest: by how much the nearest candidate misses, and which it is.
@@ -34,7 +34,7 @@ class Result:
     candidates: int = 0
     legal: int = 0
     counted: int = 0
-    ruled: Counter[str] = field(default_factory=Counter)
+    ruled_out: Counter[str] = field(default_factory=Counter)
     places: Places = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     keys: Floats = field(default_factory=lambda: np.empty((0, 0)))
     rows: Rows = field(default_factory=dict)
@@ -46,11 +46,11 @@ class Result:
         self.candidates += other.candidates
         self.legal += other.legal
         self.counted += other.counted
-        self.ruled.update(other.ruled)
+        self.ruled_out.update(other.ruled_out)
         self.nearest = min(self.nearest, other.nearest)
         self.bins.update(other.bins)
 
-    def put(self, sizes: Floats) -> None:
+    def tally(self, sizes: Floats) -> None:
         """Count candidates by size; what has none or is not above zero is in the lowest bin."""
         with np.errstate(all="ignore"):
             places = np.floor(np.log2(sizes) * PER_OCTAVE)
@@ -58,7 +58,7 @@ class Result:
         bins, times = np.unique(places, return_counts=True)
         self.bins.update(dict(zip(bins.astype(int).tolist(), times.tolist(), strict=True)))
 
-    def keep(self, asked: Asked, places: Places, keys: Floats) -> None:
+    def keep(self, asked: SweepQuestion, places: Places, keys: Floats) -> None:
         """Take in candidates, and keep those that are asked for."""
         keys = keys if not self.keys.size else np.concatenate([self.keys, keys], axis=1)
         places = np.concatenate([self.places, places])
@@ -99,7 +99,7 @@ def front(keys: Floats, places: Places) -> Places:
     return order[second < before]
 
 
-def joined(parts: list[Rows], names: Collection[str]) -> Rows:
+def concatenated(parts: list[Rows], names: Collection[str]) -> Rows:
     """Return tables one below another."""
     if not parts:
         return {name: np.empty(0) for name in names}

@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.explore.evaluation import Evaluation
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.results import Result
-from symbolic_cost.explore.sweep_question import Asked
+from symbolic_cost.explore.sweep_question import SweepQuestion
 
 Task = tuple[int, int]
 """First candidate, and the one after the last."""
@@ -24,7 +24,11 @@ A task on a cluster takes at least 0.1 s, beside which sending it is nothing.
 
 
 def results(
-    plan: Plan, asked: Asked, tasks: Iterable[Task], engine: str = "threads", scheduler: str = ""
+    plan: Plan,
+    asked: SweepQuestion,
+    tasks: Iterable[Task],
+    engine: str = "threads",
+    scheduler: str = "",
 ) -> Iterator[Result]:
     """Yield the result of every task, in order."""
     check_engine(engine, scheduler)
@@ -42,9 +46,9 @@ def check_engine(engine: str, scheduler: str) -> None:
         InputError: see above.
     """
     if engine not in ("threads", "dask"):
-        raise InputError(f"engine {shown(engine)}: accepted are threads and dask")
+        raise InputError(f"engine {quote(engine)}: accepted are threads and dask")
     if scheduler and engine != "dask":
-        raise InputError(f"scheduler {shown(scheduler)} is not read: engine dask has one")
+        raise InputError(f"scheduler {quote(scheduler)} is not read: engine dask has one")
 
 
 def _threaded(evaluation: Evaluation, tasks: Iterable[Task]) -> Iterator[Result]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
-from symbolic_cost.errors import InputError, Problems, looked_up, refuse, shown, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, quote, refuse, unknown
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.candidates import Numbers, candidates
@@ -104,7 +104,7 @@ def read_ranges(texts: Iterable[str]) -> dict[str, str]:
     for text in (piece for whole in texts for piece in whole.split()):
         name, equals, values = text.partition("=")
         if not equals or not name or not values:
-            problems.append(f"--vary {shown(text)}: NAME=VALUES is accepted, as in l=1024,2048")
+            problems.append(f"--vary {quote(text)}: NAME=VALUES is accepted, as in l=1024,2048")
         elif name in ranges:
             problems.append(f"--vary {name} is given twice")
         ranges[name] = values
@@ -123,7 +123,7 @@ def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]
     for text in texts:
         name, equals, values = (piece.strip() for piece in text.partition("="))
         if not equals or not values:
-            problems.append(f"{shown(text)}: NAME=VALUE,VALUE is accepted, as in tp=1,2,4")
+            problems.append(f"{quote(text)}: NAME=VALUE,VALUE is accepted, as in tp=1,2,4")
         elif name not in CHOICES:
             problems.append(unknown("choice", name, CHOICES))
         elif name in choices:
@@ -144,7 +144,7 @@ def _value(name: str, text: str, problems: list[str]) -> int | str | bool:
             return False
     if name not in ("recompute", "schedule", "context", *UNSAID):
         if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - a count
-            problems.append(f"{name} = {shown(text)}: an integer is accepted")
+            problems.append(f"{name} = {quote(text)}: an integer is accepted")
             return 1
         return int(text)
     return "" if text == UNSAID.get(name) else text

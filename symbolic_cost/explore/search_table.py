@@ -76,7 +76,7 @@ def _notes(outcome: Search) -> Iterator[str]:
         f"{outcome.legal} legal, {outcome.fitting} fit into {_room(outcome)} per rank"
     )
     yield _chosen(outcome)
-    if outcome.objective.spent and outcome.best:
+    if outcome.objective.resource and outcome.best:
         value = outcome.objective.read(outcome.best[0].outputs)
         yield f"{outcome.objective.meaning}: {value:.6g} of the best; {outcome.objective.source}"
     yield from outcome.facts.notes
@@ -193,7 +193,7 @@ def fits_sheet(fits: Fits) -> Sheet:
         if one.size == search.setup.most(name):
             binds = f"the model has {one.size} learned positions; {binds}"
         label = f"largest {name} on {gpu_count(gpus)}"
-        rows.append((label, one.size, *_way(one.candidate), one.each, one.more, binds))
+        rows.append((label, one.size, *_way(one.candidate), one.per_unit, one.more, binds))
     if fits.fewest is None:
         rows.append(("fewest GPUs", None, "", "", None, None, "no number that was tried"))
     else:

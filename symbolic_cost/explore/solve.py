@@ -16,8 +16,8 @@ from symbolic_cost.analysis.laurent import cleared
 from symbolic_cost.analysis.roots import positive_roots
 from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
-from symbolic_cost.errors import InputError, Problems, shown
-from symbolic_cost.explore.grammar import BYTE, COUNT, FLOP, SECOND, Made, Name, Number, parsed
+from symbolic_cost.errors import InputError, Problems, quote
+from symbolic_cost.explore.grammar import BYTE, COUNT, FLOP, SECOND, Name, Number, Operation, parsed
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import Quantity, held_at_peak, quantity, refuse_moved
@@ -61,13 +61,15 @@ def question(text: str) -> Question:
     """
     tree = parsed(text)
     match tree:
-        case Made(operation=sign, operands=(Name(name), Number() as own)) if sign in _TURNED:
+        case Operation(operation=sign, operands=(Name(name), Number() as own)) if sign in _TURNED:
             pass
-        case Made(operation=turned, operands=(Number() as own, Name(name))) if turned in _TURNED:
+        case Operation(operation=turned, operands=(Number() as own, Name(name))) if (
+            turned in _TURNED
+        ):
             sign = _TURNED[turned]
         case _:
             raise InputError(
-                f"{shown(text)}: a quantity and a number are compared, as in memory == 80 GiB"
+                f"{quote(text)}: a quantity and a number are compared, as in memory == 80 GiB"
             )
     value = exact(own.value)
     return Question(name, sign, Fraction(int(value.p), int(value.q)), own.dimension, own.text)
@@ -82,14 +84,14 @@ class Solved:
             does.
     """
 
-    asked: Question
+    question: Question
     of: Quantity
     by: str
     integer: int | None
 
     @cached_property
     def _root(self) -> tuple[Expr | None, str]:
-        return _closed(self.of, self.asked, symbol(self.by), self.integer)
+        return _closed(self.of, self.question, symbol(self.by), self.integer)
 
     @property
     def formula(self) -> Expr | None:
@@ -137,7 +139,7 @@ class Solved:
         if whole:
             said = f"{How.SEARCH.value} up to {_LARGEST}: {least} at {by} = 1"
             rows.append((by, None, "every one", said))
-        met = self.asked.meets(one)
+        met = self.question.meets(one)
         side = f"{'last' if met else 'first'} integer"
         for name, size in ((side, self.integer), ("legal", self.legal)):
             if size is not None and not whole:
@@ -150,7 +152,7 @@ class Solved:
             rows.append(("what binds", None, self.binds, "derived"))
         columns = headed("what, formula, value>, how")
         notes = (f"no closed form: {refused}",) if refused else ()
-        title = f"{self.asked.name} {self.asked.sign} {self.asked.text} for {by}"
+        title = f"{self.question.name} {self.question.sign} {self.question.text} for {by}"
         return Sheet(title, columns, tuple(rows), (*notes, *self._beyond(), *header(self.of.run)))
 
     def _beyond(self) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import partial
 
-from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
+from symbolic_cost.errors import InputError, looked_up, quote, refuse, unknown
 from symbolic_cost.explore.choices import CONTEXT, UNSAID, word_problems
 from symbolic_cost.records import dataclass
 
@@ -56,7 +56,7 @@ class Space:
     def __post_init__(self) -> None:
         """Refuse what is none of it, all problems at once."""
         problems = [
-            f"{name} = {shown(number)}: an integer from 1 to {MOST_RANKS} is accepted"
+            f"{name} = {quote(number)}: an integer from 1 to {MOST_RANKS} is accepted"
             for name in ("gpus", "global_batch", "tp", "pp", "dp", "ep", "cp", "b", "v")
             for number in _as_tuple(getattr(self, name))
             if type(number) is not int or not 1 <= number <= MOST_RANKS

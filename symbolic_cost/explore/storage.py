@@ -22,10 +22,10 @@ from typing import IO, Any, Self
 import numpy as np
 
 from symbolic_cost.emit.files import write_whole
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.explore.formats import About, about_file, beside, encoded, ending, put_together
 from symbolic_cost.explore.results import Result, Rows
-from symbolic_cost.explore.sweep_question import Asked
+from symbolic_cost.explore.sweep_question import SweepQuestion
 
 
 class Store:
@@ -45,7 +45,7 @@ class Store:
         self.folder = self.path.with_name(self.path.name + ".parts")
         self._journal: IO[str] | None = None
         self.done: dict[int, Mapping[str, Any]] = {}
-        self._refused = f"output {shown(path)}"
+        self._refused = f"output {quote(path)}"
 
     def complete(self) -> Mapping[str, Any] | None:
         """Return the counts of the file if it is there and of this sweep; none if it is not there.
@@ -163,7 +163,7 @@ class Store:
         except OSError as error:
             raise InputError(f"{self._refused}: cannot be written: {error.strerror}") from None
 
-    def total(self, asked: Asked) -> Result:
+    def total(self, asked: SweepQuestion) -> Result:
         """Return the counts of all tasks, and the best of all candidates."""
         result = Result()
         for entry in self.done.values():
@@ -209,7 +209,7 @@ def counts(result: Result) -> dict[str, Any]:
         "candidates": result.candidates,
         "legal": result.legal,
         "counted": result.counted,
-        "ruled": dict(result.ruled),
+        "ruled": dict(result.ruled_out),
         "nearest": None if place < 0 else [off, place],
     }
 

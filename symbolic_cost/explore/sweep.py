@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.errors import InputError, Problems, quote
 from symbolic_cost.explore.formats import ending
 from symbolic_cost.explore.grammar import parsed
 from symbolic_cost.explore.plan import Plan, planned
@@ -90,7 +90,7 @@ def kept_of(by: str, top: int | None, histogram: str, out: str | None) -> Mode:
         InputError: no rows to keep, or a histogram of rows that are kept or written.
     """
     if top is not None and top < 1:
-        raise InputError(f"top = {shown(top)}: a positive integer is accepted")
+        raise InputError(f"top = {quote(top)}: a positive integer is accepted")
     beside = {"by": by, "top": top, "out": out}
     said = [name for name, value in beside.items() if value not in ("", None)]
     if histogram and said:
@@ -125,7 +125,7 @@ def pareto(
     """
     problems = Problems()
     if len({*axes}) != len("xy"):
-        problems.texts.append(f"axes {shown(axes)}: two figures are accepted")
+        problems.texts.append(f"axes {quote(axes)}: two figures are accepted")
     problems.attempt(check_words, where, axes, None, engine, scheduler)
     problems.refuse()
     own = bounded(job, vary, gpus, global_batch, few=False, yes=yes)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from symbolic_cost.errors import InputError, Problems, refuse, shown, unknown
+from symbolic_cost.errors import InputError, Problems, quote, refuse, unknown
 from symbolic_cost.explore.choices import as_option
 from symbolic_cost.explore.points import Axis, Grid, Ranks
 from symbolic_cost.explore.ranges import Given, Value, values
@@ -126,7 +126,7 @@ def _axes(
         elif symbol in numbers:
             problems.texts.append(f"{name} and {numbers[symbol].name} are the same: give one")
         elif any(isinstance(value, str) for value in taken):
-            problems.texts.append(f"{name}={shown(listed)}: numbers are accepted")
+            problems.texts.append(f"{name}={quote(listed)}: numbers are accepted")
         else:
             numbers[symbol] = Axis(name, symbol, taken)
             for value in taken if len(taken) <= _CHECKED else (min(taken), max(taken)):
@@ -145,10 +145,10 @@ def _check_words(job: Job, name: str, taken: tuple[Value, ...], problems: Proble
             if name not in _SWITCHES:
                 problems.attempt(lambda one=option: job.replace(**{name: one}))
             elif isinstance(option, str):  # whether it has a use the strategy with sp says
-                problems.texts.append(f"{name}={shown(word)}: accepted are on and off")
+                problems.texts.append(f"{name}={quote(word)}: accepted are on and off")
     else:
         problems.texts += [
-            f"{name}={shown(one)}: accepted are {', '.join(map(str, accepted))}"
+            f"{name}={quote(one)}: accepted are {', '.join(map(str, accepted))}"
             for one in taken
             if one not in accepted
         ]

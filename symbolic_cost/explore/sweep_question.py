@@ -12,7 +12,7 @@ from symbolic_cost.explore.grammar import BYTE, COUNT, SECOND, Dimension
 from symbolic_cost.explore.outputs import HELD, LEGAL, SHARE
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats
-from symbolic_cost.explore.question import Columns, Known, Question, expression, question
+from symbolic_cost.explore.question import Columns, NameKind, Question, expression, question
 from symbolic_cost.records import dataclass
 
 Mode = Literal["all", "top", "front", "histogram"]
@@ -36,7 +36,7 @@ UNITS = {BYTE: "byte", SECOND: "s", (0, -1, 0): "1/s", (0, -1, 1): "FLOP/s", COU
 
 
 @dataclass(frozen=True)
-class Asked:
+class SweepQuestion:
     """What is asked.
 
     Args:
@@ -69,7 +69,7 @@ def sweep_question(
     *,
     most: int = 0,
     columns: Collection[str] = (),
-) -> Asked:
+) -> SweepQuestion:
     """Return what is asked, each name and unit checked.
 
     Args:
@@ -97,10 +97,10 @@ def sweep_question(
     asks = [name for one in keys for name in one.names if name in known]
     names = tuple(dict.fromkeys((*varied, *follow, *shown, *asks)))
     units = {name: _unit(known[name]) for name in names}
-    return Asked(mode, condition, tuple(keys), most, names, units)
+    return SweepQuestion(mode, condition, tuple(keys), most, names, units)
 
 
-def dimensions(plan: Plan) -> Known:
+def dimensions(plan: Plan) -> NameKind:
     """Return the dimension of every name that may be asked for, or the words that it may be."""
     outputs = {plain(n) for n in plan.outputs if not n.startswith((LEGAL, HELD, SHARE))}
     known: dict[str, Dimension | tuple[str, ...]] = {

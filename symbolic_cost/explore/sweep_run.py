@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.explore.evaluation import Evaluation
 from symbolic_cost.explore.formats import typed
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Grid
 from symbolic_cost.explore.progress import bar
-from symbolic_cost.explore.results import Result, Rows, bounds, joined
+from symbolic_cost.explore.results import Result, Rows, bounds, concatenated
 from symbolic_cost.explore.running import OF_BEST, OF_CLUSTER, OF_ROWS, results
 from symbolic_cost.explore.storage import Store, counted
-from symbolic_cost.explore.sweep_question import Asked, Mode, sweep_question
+from symbolic_cost.explore.sweep_question import Mode, SweepQuestion, sweep_question
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
@@ -37,20 +37,20 @@ class Summary:
     Args:
         legal: of those, such that every condition is met.
         counted: of those, such that the question is answered by yes.
-        ruled: candidates by the first condition that rules them out.
+        ruled_out: candidates by the first condition that rules them out.
     """
 
     candidates: int
     legal: int
     counted: int
-    ruled: Mapping[str, int]
+    ruled_out: Mapping[str, int]
     units: Mapping[str, str]
     path: str | None
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The counts for people."""
-        most = sorted(self.ruled.items(), key=lambda item: (-item[1], item[0]))
+        most = sorted(self.ruled_out.items(), key=lambda item: (-item[1], item[0]))
         head = f"{self.candidates:,} candidates, {self.legal:,} legal, {self.counted:,} counted"
         told = [f"ruled out {number:,}: {label}" for label, number in most[:_TOLD]]
         rest = sum(number for _, number in most[_TOLD:])
@@ -103,7 +103,9 @@ class Sweeping:
     ) -> None:
         self._progress, self.plan = progress, plan
         self._texts = {"where": where, "by": list(by), "top": most, "mode": mode}
-        self.asked: Asked = sweep_question(plan, mode, where, by, most=most, columns=columns)
+        self.asked: SweepQuestion = sweep_question(
+            plan, mode, where, by, most=most, columns=columns
+        )
 
     def outcome(self, out: str | None, engine: str = "threads", scheduler: str = "") -> Outcome:
         """Run what is not done.
@@ -146,7 +148,7 @@ class Sweeping:
         self._refuse_nothing(total)
         rows = self._counted(total) if self.asked.mode == "histogram" else self._best(total)
         if rows is None:
-            rows = self._sorted(joined(parts, self.asked.columns))
+            rows = self._sorted(concatenated(parts, self.asked.columns))
         return Outcome(self._summary(total, None), typed(rows), self.plan)
 
     def _run(
@@ -189,7 +191,7 @@ class Sweeping:
         row, failures = Evaluation(self.plan, self.asked).failures(result.nearest[1])
         named = ", ".join(f"{n}={_number(row[n])}" for n in self.varied_names if n in row)
         raise InputError(
-            f"nothing satisfies {shown(self.asked.where.text, 200)}; nearest of {result.legal:,} "
+            f"nothing satisfies {quote(self.asked.where.text, 200)}; nearest of {result.legal:,} "
             f"legal candidates is {named}: {'; '.join(failures)}"
         )
 
@@ -209,7 +211,12 @@ class Sweeping:
 
     def _summary(self, result: Result, path: str | None) -> Summary:
         return Summary(
-            result.candidates, result.legal, result.counted, dict(result.ruled), self._units, path
+            result.candidates,
+            result.legal,
+            result.counted,
+            dict(result.ruled_out),
+            self._units,
+            path,
         )
 
     def _file_notes(self, step: int) -> dict[str, Any]:

@@ -184,7 +184,7 @@ class Together(Generic[StructureT]):
         results = bound(own.along).values()
         return self._by_structure(asked, [np.broadcast_to(one, own.sizes) for one in results])
 
-    def _chosen(self, names: frozenset[str], known: Collection[str]) -> _Asked:
+    def _chosen(self, names: frozenset[str], known: Collection[str]) -> _ChosenOutputs:
         """Return some outputs; refuse symbols without numbers."""
         missing = [name for name in self.layers.inputs if name not in known]
         if missing:
@@ -192,24 +192,24 @@ class Together(Generic[StructureT]):
         return self._asked.of(names, lambda: self._only(names))
 
     def _by_structure(
-        self, asked: _Asked, arrays: Sequence[Floats]
+        self, asked: _ChosenOutputs, arrays: Sequence[Floats]
     ) -> Iterator[tuple[StructureT, dict[str, Floats]]]:
         """Yield arrays by structure; one that several have is one object."""
         for place, outputs in asked.groups.items():
             yield self.structures[place], {name: arrays[one] for name, one in outputs.items()}
 
-    def _only(self, names: frozenset[str]) -> _Asked:
+    def _only(self, names: frozenset[str]) -> _ChosenOutputs:
         """Return some outputs; LEGAL stands for the conditions."""
         layers = self.layers
         begins = tuple(names & {LEGAL}) or ("" if not names else _REFUSED,)
         asked = [n in names or n.startswith(begins) for n in layers.names]
         asked = [yes and not _is_reason(n) for yes, n in zip(asked, layers.names, strict=True)]
-        return _Asked(
+        return _ChosenOutputs(
             layers if all(asked) else layers.only(np.array(asked, dtype=bool)[layers.outputs[1]])
         )
 
     @cached_property
-    def _asked(self) -> Recent[_Asked]:
+    def _asked(self) -> Recent[_ChosenOutputs]:
         return Recent(3)
 
     @cached_property
@@ -225,7 +225,7 @@ MOST_LAYERED = 1024
 """Candidates up to which layers are faster than steps one by one."""
 
 
-class _Asked:
+class _ChosenOutputs:
     """Some outputs of a program, each register once."""
 
     def __init__(self, chosen: Layered) -> None:

@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.importers import script, tree
 from symbolic_cost.importers.meaning import COMPLETIONS
 from symbolic_cost.importers.recipe import MODEL_RANKS, Entry, Recipe
@@ -175,7 +175,7 @@ class _Draft:
             if entry.key in known.refused:
                 if meant is True or meant not in _OFF:
                     self.problems.append(
-                        f"{entry.where}: {shown(entry.value)} is not read: "
+                        f"{entry.where}: {quote(entry.value)} is not read: "
                         f"{known.refused[entry.key]}"
                     )
             elif target is None:
@@ -212,7 +212,7 @@ class _Draft:
                 self.unread.append(entry)
                 return
             self.problems.append(
-                f"{entry.where}: {shown(value)} is not accepted: it must be {accepted[1]}"
+                f"{entry.where}: {quote(value)} is not accepted: it must be {accepted[1]}"
             )
         self.values[target], self.origins[target] = value, entry
 
@@ -221,7 +221,7 @@ class _Draft:
         before = self.origins.get(target)
         if before is not None and self.values[target] != entry.value:
             self.problems.append(
-                f"{entry.where}: {shown(entry.value)} contradicts {shown(self.values[target])} "
+                f"{entry.where}: {quote(entry.value)} contradicts {quote(self.values[target])} "
                 f"of {before.where}"
             )
 
@@ -234,7 +234,7 @@ class _Draft:
             config = flavors.get(f"{name.value} {flavor.value}")
             if config is None:
                 self.problems.append(
-                    f"{flavor.where}: {shown(f'{name.value} {flavor.value}')} is not known: "
+                    f"{flavor.where}: {quote(f'{name.value} {flavor.value}')} is not known: "
                     f"{', '.join(flavors)} are read"
                 )
             self.values |= {f"config.{key}": value for key, value in (config or {}).items()}
@@ -242,7 +242,7 @@ class _Draft:
         if shards is None or shards.value != 1:
             self.values["degrees.zero"] = 3
         if copies is not None and copies.value != 1:
-            self.problems.append(f"{copies.where}: {shown(copies.value)}: 1 is read, shards alone")
+            self.problems.append(f"{copies.where}: {quote(copies.value)}: 1 is read, shards alone")
         if self.values.get("degrees.tp", 1) != 1:
             self.values["switches.sp"] = True
         stages = entries.get("parallelism.pipeline_parallel_degree")
@@ -251,7 +251,7 @@ class _Draft:
             size = 1 if each is None else each.value
             if not is_size(size) or self.values["run.micro_batch"] % size:
                 said = stages.where if each is None else each.where
-                self.problems.append(f"{said}: {shown(size)}: a divisor of the batch is read")
+                self.problems.append(f"{said}: {quote(size)}: a divisor of the batch is read")
                 return
             self.values["run.microbatches"] = self.values["run.micro_batch"] // size
             self.values["run.micro_batch"] = size
@@ -261,7 +261,7 @@ class _Draft:
 
         def refuse(target: str, problem: str) -> None:
             entry = self.origins.get(target)
-            said = f"{entry.where}: {shown(entry.value)} is not accepted: " if entry else ""
+            said = f"{entry.where}: {quote(entry.value)} is not accepted: " if entry else ""
             self.problems.append(f"{said}{problem}")
 
         for name in self.formats if not self.problems else ():

@@ -5,7 +5,7 @@ from dataclasses import field, replace
 from math import prod
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.shape import TRAINING, Shape
@@ -32,7 +32,7 @@ class Entry:
     @property
     def where(self) -> str:
         """File, line and key, as errors name them."""
-        return f"{self.file}: line {self.line}, key {shown(self.key)}"
+        return f"{self.file}: line {self.line}, key {quote(self.key)}"
 
 
 @dataclass(frozen=True)

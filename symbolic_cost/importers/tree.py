@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import isfinite
 from typing import Any
 
-from symbolic_cost.errors import InputError, brief, shown
+from symbolic_cost.errors import InputError, brief, quote
 from symbolic_cost.importers.recipe import Entry
 from symbolic_cost.reading import MOST_DIGITS, json_value
 
@@ -78,7 +78,7 @@ def _toml(text: str, file: str) -> tuple[Entry, ...]:
         _refuse_long(text, file)
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{file}: is not TOML: {shown(str(error))}") from None
+        raise InputError(f"{file}: is not TOML: {quote(str(error))}") from None
     lines: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -112,12 +112,12 @@ def _flattened(node: Any, prefix: str, file: str, depth: int) -> Iterator[Entry]
             raise InputError(f"{file}: line {line}: a key that is no text")
         name = f"{prefix}{key.value}"
         if name in seen:
-            raise InputError(f"{file}: line {line}: key {shown(name)} is given more than once")
+            raise InputError(f"{file}: line {line}: key {quote(name)} is given more than once")
         seen.add(name)
         if value.id == "mapping":
             yield from _flattened(value, f"{name}.", file, depth + 1)
         elif value.id == "scalar":
-            yield Entry(name, _value(value, f"{file}: line {line}, key {shown(name)}"), line, file)
+            yield Entry(name, _value(value, f"{file}: line {line}, key {quote(name)}"), line, file)
         else:
             yield Entry(name, "[...]", line, file)
 
@@ -127,7 +127,7 @@ def _value(node: Any, where: str) -> Any:  # noqa: ANN401 - a scalar of any type
     kind = node.tag.removeprefix(_STANDARD)
     text: str = node.value
     if kind == node.tag or kind not in _KINDS:
-        raise InputError(f"{where}: tag {shown(node.tag)} is not read")
+        raise InputError(f"{where}: tag {quote(node.tag)} is not read")
     if kind == "null":
         return None
     if kind == "bool":
@@ -140,7 +140,7 @@ def _value(node: Any, where: str) -> Any:  # noqa: ANN401 - a scalar of any type
     except ValueError:
         return text  # base sixty, base eight, .inf: no setting of a model is written so
     if number is None or not isfinite(number):
-        raise InputError(f"{where}: {shown(text)} is not a number that is accepted")
+        raise InputError(f"{where}: {quote(text)} is not a number that is accepted")
     return number
 
 

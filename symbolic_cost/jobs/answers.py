@@ -10,7 +10,7 @@ from sympy import Expr
 
 from symbolic_cost.checking import checked
 from symbolic_cost.costs import named_cost
-from symbolic_cost.display import Shown
+from symbolic_cost.display import NotebookTable
 from symbolic_cost.emit.sheet import Sheet, render
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.peaks import Fit
@@ -36,7 +36,7 @@ _WRITTEN = (Quantity.WEIGHT, Quantity.MASTER_WEIGHT, Quantity.OPTIMIZER)
 
 @checked
 @dataclass(frozen=True)
-class Answer(Shown):
+class Answer(NotebookTable):
     """One answer.
 
     Args:
@@ -138,11 +138,11 @@ class TimeAnswer(Answer):
     @property
     def mfu(self) -> float:
         """Share of the peak rate that the FLOP of the conventions make."""
-        return float(self.timed.known["mfu"])
+        return float(self.timed.numbers["mfu"])
 
     def number(self, name: str) -> Fraction | int | Expr:
         """Return the number of a definition, such as "bubble" [s] or "mfu"."""
-        number = self.timed.known[name]
+        number = self.timed.numbers[name]
         return value(number) if number.is_Rational else number
 
     def costs(self, **prices: float | str) -> Costs:

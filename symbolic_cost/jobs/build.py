@@ -11,7 +11,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions, Saved
-from symbolic_cost.errors import InputError, Problems, looked_up, refuse, shown, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, quote, refuse, unknown
 from symbolic_cost.jobs.launch_files import launched
 from symbolic_cost.jobs.numbers import check_count, twice
 from symbolic_cost.jobs.setup import Setup
@@ -265,7 +265,7 @@ def _order_problems(order: list[str], strategy: Strategy) -> list[str]:
     return [
         *twice("order", order),
         *(
-            f"order: the strategy has no mesh axis {shown(name)}: {accepted} in any order"
+            f"order: the strategy has no mesh axis {quote(name)}: {accepted} in any order"
             for name in dict.fromkeys(order)
             if name not in meshes
         ),

@@ -21,7 +21,7 @@ from pathlib import Path
 from symbolic_cost.checking import checked
 from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.protobuf import field, framed, packed
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.unrolled import Move, Op, Step
 from symbolic_cost.ledger import CollectiveKind, Phase
@@ -55,9 +55,9 @@ def chakra_traces(job: Job, folder: str) -> tuple[str, ...]:
     """
     place = Path(folder)
     if place.exists() and not place.is_dir():
-        raise InputError(f"--chakra {shown(folder)}: is no folder")
+        raise InputError(f"--chakra {quote(folder)}: is no folder")
     if not place.parent.is_dir():
-        raise InputError(f"--chakra {shown(folder)}: is in no folder: make that first")
+        raise InputError(f"--chakra {quote(folder)}: is in no folder: make that first")
     step = Step(replace(job, precise=True))
     first = _trace(step, 0)
     place.mkdir(exist_ok=True)

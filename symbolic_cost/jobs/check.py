@@ -13,7 +13,7 @@ from symbolic_cost.analysis.verdict import Answer, Verdict, compared, without_br
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
-from symbolic_cost.jobs.subject import Asked, Subject, notated, subject
+from symbolic_cost.jobs.subject import CostRequest, Subject, notated, subject
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.records import dataclass
 from symbolic_cost.typed import formula
@@ -75,7 +75,7 @@ class Checked:
         return number(bound)
 
 
-def check(text: str, cost: str, model: str, **asked: Unpack[Asked]) -> Checked:
+def check(text: str, cost: str, model: str, **asked: Unpack[CostRequest]) -> Checked:
     """Hold a typed formula against the derived cost.
 
     A part that is repeated is taken once, as papers write formulas per layer. Conventions and the

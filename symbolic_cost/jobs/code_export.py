@@ -82,7 +82,7 @@ def source_of(
     ]
     about = (f"{', '.join(names)} of {job.model.name}, {by}", *header(job), *holds)
     meanings = {name: GLOSSARY[name].meaning for name in program.inputs}
-    drawn = legal.drawn(tests, Random(seed))  # noqa: S311 - no secret
+    drawn = legal.samples(tests, Random(seed))  # noqa: S311 - no secret
     title = "cost" if len(names) == 1 else "costs"
     return Source(title, program.tape, about, meanings, units, drawn)
 
@@ -132,9 +132,9 @@ class _Legal:
     program: Program
     conditions: Sequence[Condition]
     usual: Mapping[str, Number]
-    known: Mapping[str, Number]
+    bindings: Mapping[str, Number]
 
-    def drawn(self, count: int, chance: Random) -> list[Example]:
+    def samples(self, count: int, chance: Random) -> list[Example]:
         """Return so many, with exact results that are rounded once."""
         examples: list[Example] = []
         for _ in range(_TRIES * count):
@@ -152,7 +152,7 @@ class _Legal:
         )
 
     def _meets(self, numbers: Mapping[str, Number]) -> bool:
-        every = {**self.known, **numbers}
+        every = {**self.bindings, **numbers}
         bound = {GLOSSARY[name].symbol: exact(value) for name, value in every.items()}
         try:
             check(self.conditions, bound)

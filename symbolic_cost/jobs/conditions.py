@@ -16,7 +16,7 @@ class Check:
     """A condition on the inputs."""
 
     name: str
-    said: str
+    message: str
 
 
 def condition_nodes(
@@ -46,7 +46,7 @@ def condition_nodes(
 
 def _size_text(expr: Expr) -> str:
     """Return a size in words; that of a term is read from its node."""
-    return str(expr) if isinstance(expr, Basic) else expr.space.said(expr.node)
+    return str(expr) if isinstance(expr, Basic) else expr.space.short_text(expr.node)
 
 
 def _is_whole(graph: Graph, node: int) -> bool:

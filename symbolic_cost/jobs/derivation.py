@@ -16,7 +16,7 @@ from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import Problems
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.subject import Asked, Subject, notated, subject
+from symbolic_cost.jobs.subject import CostRequest, Subject, notated, subject
 from symbolic_cost.ledger import Phase, Quantity, Row
 from symbolic_cost.ops.elementwise import KINDS
 from symbolic_cost.ops.op import Op
@@ -79,7 +79,7 @@ class Derived:
         yield from self.about.notes(self.assumed)
 
 
-def derive(model: str, cost: str, **asked: Unpack[Asked]) -> Derived:
+def derive(model: str, cost: str, **asked: Unpack[CostRequest]) -> Derived:
     """Explain a cost: every coefficient by the ops, tensors and answers that it is the sum of.
 
     Args:

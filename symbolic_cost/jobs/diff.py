@@ -15,7 +15,7 @@ from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.costs import NamedCost
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
-from symbolic_cost.errors import InputError, Problems, refuse, shown, unknown
+from symbolic_cost.errors import InputError, Problems, quote, refuse, unknown
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.tables.per_op import named_costs
 from symbolic_cost.jobs.tables.totals import number
@@ -38,14 +38,14 @@ class Section:
 
     Args:
         values: numbers of the symbols that the two share, by name.
-        whole: both totals, for shares.
+        totals: both totals, for shares.
     """
 
     cost: str
     unit: Unit
     differing: tuple[Differing, ...]
     alike: tuple[str, ...]
-    whole: tuple[Expr, Expr]
+    totals: tuple[Expr, Expr]
     values: Mapping[str, int | Fraction]
 
     def number(self, expr: Expr) -> Expr:
@@ -62,7 +62,7 @@ class Section:
         first, second = names
         if not self.differing:
             return f"{self.cost}: {second} and {first} are the same"
-        more, base = self.number(self.total), self.number(self.whole[0])
+        more, base = self.number(self.total), self.number(self.totals[0])
         parts = {one.name: self.number(one.expr) for one in self.differing}
         if more.free_symbols or base.free_symbols:
             text = plain(factored(self.total))
@@ -148,7 +148,7 @@ def diff(
         {"two models": models, "conventions": conventions, "strategy": strategy, "system": system}
     )
     if on and strategy is not None:
-        raise InputError(f"on = {shown(on)} is the strategy of both: strategy names two")
+        raise InputError(f"on = {quote(on)} is the strategy of both: strategy names two")
     known = {**(numbers or {}), **({} if seq is None else {length.name: seq})}
     if conventions is not None and _per_token(conventions, of):
         return _of_tokens(model, conventions, seq, numbers)
@@ -172,7 +172,7 @@ def _given_twice(pairs: Mapping[str, Pair | None]) -> tuple[str, Pair]:
     """
     asked = [(name, pair) for name, pair in pairs.items() if pair is not None]
     if len(asked) != 1:
-        listed = " and ".join(f"{name} ({' against '.join(map(shown, p))})" for name, p in asked)
+        listed = " and ".join(f"{name} ({' against '.join(map(quote, p))})" for name, p in asked)
         problem = f"{listed} differ" if asked else "nothing is given in two versions"
         raise InputError(f"{problem}: one of {', '.join(pairs)} is accepted, with two values")
     return asked[0]
@@ -299,10 +299,10 @@ def _of_systems(
     timed = [Timed(replace(one, precise=True)) for one in jobs]
     sides = []
     for one in timed:
-        known, formulas = one.known, one.step.chain.definitions
+        known, formulas = one.numbers, one.step.chain.definitions
         parts = [name for name in STEP_PARTS if name in formulas]
         sides.append({n: Side(exact(known[n]), plain(formulas[n])) for n in parts})
-    wholes = [exact(one.known["step"]) for one in timed]
+    wholes = [exact(one.numbers["step"]) for one in timed]
     section = Section("step", Unit.SECOND, *differences(*sides), (wholes[0], wholes[1]), {})
     said = ("a step of one microbatch: --set M=8 or --global-batch 64 says otherwise",) * alone
     return Diff(pair, (section,), (*said, *_figures(jobs[0], jobs[1])))

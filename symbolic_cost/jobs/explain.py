@@ -9,7 +9,7 @@ from sympy import Expr
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.checking import checked
 from symbolic_cost.costs import named_cost
-from symbolic_cost.display import Shown
+from symbolic_cost.display import NotebookTable
 from symbolic_cost.emit.bibtex import bibtex
 from symbolic_cost.emit.sheet import Cell, Sheet, headed, render
 from symbolic_cost.errors import InputError, unknown
@@ -30,7 +30,7 @@ _LEVELS = 3
 
 
 @dataclass(frozen=True)
-class Explained(Shown):
+class Explained(NotebookTable):
     """A number with the chain of formulas that it comes from."""
 
     sheet: Sheet
@@ -126,7 +126,7 @@ def _of_time(of: TimeAnswer, name: str, levels: int) -> Sheet:
     ]
     rows += [
         (row[0], row[1], str(row[2]), row[3])
-        for row in _inputs(of.setup, set(chain.needed([name]).symbols))
+        for row in _inputs(of.setup, set(chain.dependencies([name]).symbols))
     ]
     machine = of.setup.machine
     known_figures = () if machine is None else figures(machine)

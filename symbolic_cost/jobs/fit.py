@@ -4,7 +4,7 @@ from symbolic_cost.jobs.peaks import Fit, Peak
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.numeric.binding import check_values, value
 from symbolic_cost.parallel.memory import Memory
-from symbolic_cost.parallel.moments import Held, at_moments, shares
+from symbolic_cost.parallel.moments import DeviceBytes, at_moments, shares
 
 
 def fit(setup: Setup, memory: Memory | None = None) -> Fit:
@@ -14,12 +14,12 @@ def fit(setup: Setup, memory: Memory | None = None) -> Fit:
     """
     held = memory or setup.stages_memory
     room = None if setup.machine is None else setup.machine.room
-    peaks = {stage: _peak(setup, held.held(stage)) for stage in setup.structure.stages}
+    peaks = {stage: _peak(setup, held.device_bytes(stage)) for stage in setup.structure.stages}
     known = {stage: peak for stage, peak in peaks.items() if peak is not None}
     return Fit(None if room is None else int(room), known if len(known) == len(peaks) else {})
 
 
-def _peak(setup: Setup, sums: Held) -> Peak | None:
+def _peak(setup: Setup, sums: DeviceBytes) -> Peak | None:
     numbers = check_values(setup.values)
     known = {key: [one.xreplace(numbers) for one in terms] for key, terms in sums.items()}
     held = at_moments(known)

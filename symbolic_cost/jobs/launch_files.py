@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.records import dataclass
@@ -160,6 +160,6 @@ def _policy(names: Mapping[str, tuple[object, ...]], word: object, what: str) ->
             return name
     accepted = ", ".join(str(one) for words in names.values() for one in words)
     raise InputError(
-        f"{what} {shown(word)} of a launch file: {accepted} are understood; what is said beside "
+        f"{what} {quote(word)} of a launch file: {accepted} are understood; what is said beside "
         "the file has the last word"
     )

@@ -77,7 +77,7 @@ class Lettered(Setup):
 
 
 def _names(setup: Setup) -> dict[Symbol, Expr]:
-    own, stages, stage = setup.divided.own, setup.placed.degree("pp"), setup.stage
+    own, stages, stage = setup.divided.split_model, setup.placed.degree("pp"), setup.stage
     if stages == 1 or not any(part.is_block for part in own.parts):
         return {}
     leading, others = stage_blocks(own, stages, stage, setup.trained.pipeline)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sympy import Expr
 
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
-from symbolic_cost.errors import InputError, Problems, looked_up, shown
+from symbolic_cost.errors import InputError, Problems, looked_up, quote
 from symbolic_cost.jobs.tables.per_token import ascending, chosen_conventions, counted, reason
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.models.token_flop.per_token import TokenFlop
@@ -127,9 +127,9 @@ def _refused(rate: object, gpus: object) -> list[str]:
     except InputError:
         positive = False
     if not positive:
-        problems.append(f"tokens per second = {shown(rate)}: a positive number is accepted")
+        problems.append(f"tokens per second = {quote(rate)}: a positive number is accepted")
     if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
-        problems.append(f"gpus = {shown(gpus)}: a positive integer is accepted")
+        problems.append(f"gpus = {quote(gpus)}: a positive integer is accepted")
     return problems
 
 

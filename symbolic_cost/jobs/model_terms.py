@@ -50,20 +50,20 @@ class Shared(ModelTerms):
             self.names.setdefault(term.node, name)
         return term
 
-    def said(self, node: int) -> str:
+    def short_text(self, node: int) -> str:
         """Return a short product or quotient as text."""
         own = self.graph.nodes[node]
         if own[0] in ("num", "sym"):
             return str(own[1])
         if own[0] == "mul":
-            above = [self.said(one) for one, by in own[2] if by > 0]
-            below = [self.said(one) for one, by in own[2] if by < 0]
+            above = [self.short_text(one) for one, by in own[2] if by > 0]
+            below = [self.short_text(one) for one, by in own[2] if by < 0]
             text = " ".join(([str(own[1])] if own[1] != 1 else []) + above) or "1"
             return "/".join([text, *below])
         return self.names.get(node, "a size")
 
 
-class Named(Reckoned):
+class NamedTerms(Reckoned):
     """Definitions that are terms at once, and keep their names."""
 
     def __init__(self, space: Shared) -> None:

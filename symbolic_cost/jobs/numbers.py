@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import sympy
 
-from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.lazy import Recent
 from symbolic_cost.numeric.binding import LARGEST_COUNT, bind, check_values
 from symbolic_cost.ops.graph import Model
@@ -41,14 +41,14 @@ def check_count(what: str, number: int) -> None:
     """
     if not 0 < number <= LARGEST_COUNT:
         raise InputError(
-            f"{what} {shown(number)}: a positive integer up to {LARGEST_COUNT:.0e} is accepted"
+            f"{what} {quote(number)}: a positive integer up to {LARGEST_COUNT:.0e} is accepted"
         )
 
 
 def twice(what: str, names: Sequence[str]) -> list[str]:
     """Say which names of a list are given more than once."""
     return [
-        f"{what}: {shown(name)} is given more than once"
+        f"{what}: {quote(name)} is given more than once"
         for name, times in Counter(names).items()
         if times > 1
     ]

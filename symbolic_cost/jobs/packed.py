@@ -96,7 +96,7 @@ class Packed:
         """Yield every output's name, and its node in every structure, where it changes."""
         columns: dict[str, dict[int, int]] = {}
         for place, workings in enumerate(self.structures.every.values()):
-            said = {check.name: f"?{check.said}" for check in workings.checks}
+            said = {check.name: f"?{check.message}" for check in workings.checks}
             for name, node in workings.nodes.items():
                 if self.structures.space.graph.value(node) is None or name not in said:
                     columns.setdefault(said.get(name, name), {})[place] = self._places[node]

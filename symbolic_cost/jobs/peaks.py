@@ -36,7 +36,7 @@ class Fit:
     peaks: Mapping[Stage, Peak]
 
     @property
-    def known(self) -> bool:
+    def has_numbers(self) -> bool:
         """Whether there are numbers to compare."""
         return bool(self.peaks) and self.capacity is not None
 
@@ -46,9 +46,9 @@ class Fit:
         return max(self.peaks, key=lambda stage: self.peaks[stage].size)
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def summary(self) -> tuple[str, ...]:
         """The line that says whether every stage fits; none where that is not known."""
-        return (f"{'fits' if self else 'DOES NOT FIT'}: {self}",) if self.known else ()
+        return (f"{'fits' if self else 'DOES NOT FIT'}: {self}",) if self.has_numbers else ()
 
     def __bool__(self) -> bool:
         """Tell whether every stage fits; an unbounded memory holds anything."""

@@ -55,7 +55,7 @@ def step_trace(job: Job, path: str) -> None:
 def trace_text(job: Job) -> str:
     """Return the text of a trace; see `step_trace`."""
     timed = Timed(replace(job, precise=True))
-    known = {name: value(number) for name, number in timed.known.items() if number.is_Rational}
+    known = {name: value(number) for name, number in timed.numbers.items() if number.is_Rational}
     stages = job.value(job.strategy.degree("pp"))
     if not stages.is_Integer or int(stages) < 1:
         raise InputError(f"pp = {stages}: a trace needs the number of stages")

@@ -31,7 +31,7 @@ _STATUS = {"assumed": "assumed", "calibration": "calibrated", "definition": "nom
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class MachineFigure:
     """A figure of a machine.
 
     Args:
@@ -45,10 +45,10 @@ class Known:
     source: str
 
 
-def figures(machine: Machine) -> tuple[Known, ...]:
+def figures(machine: Machine) -> tuple[MachineFigure, ...]:
     """Return the figures of a machine with their status."""
     return tuple(
-        Known(name, figure.value, _status(machine, figure), _title(machine, figure))
+        MachineFigure(name, figure.value, _status(machine, figure), _title(machine, figure))
         for name, figure in machine.figures()
     )
 
@@ -125,14 +125,14 @@ def chain_sheet(timed: Timed, names: Iterable[str]) -> Sheet:
     """
     chain, work = timed.step.chain, timed.setup
     wanted = [name for name in names if name in chain.definitions]
-    needed = chain.needed(wanted)
+    needed = chain.dependencies(wanted)
     rows: list[tuple[Cell, ...]] = [
         (*_defined(timed, name), ", ".join(in_order(needed.definitions[name].free_symbols)))
         for name in dict.fromkeys((*wanted, *reversed(tuple(needed.definitions))))
     ]
     for one in in_glossary_order(set(needed.symbols)):
         meaning = GLOSSARY[one.name].meaning if one.name in GLOSSARY else one.name
-        number = str(timed.known[one.name])
+        number = str(timed.numbers[one.name])
         rows.append((one.name, None, number, f"given: {source_of(work, one.name)}", meaning))
     rows += [] if work.machine is None else _machine_rows(work.machine)
     title = "Every number of the step, with its formula and source"
@@ -175,7 +175,7 @@ def _interval(run: Job, timed: Timed) -> str:
     if run.machine is None or not any(one.status == "assumed" for one in figures(run.machine)):
         return "no figure of the machine is assumed"
     best = Timed(replace(run, precise=True, machine=best_case(run.machine)))
-    least, step = (value(number) for number in (best.known["step"], timed.known["step"]))
+    least, step = (value(number) for number in (best.numbers["step"], timed.numbers["step"]))
     return (
         f"from {human(least, Unit.SECOND)} to {human(step, Unit.SECOND)}: with every assumed share "
         "one and every assumed latency zero, and as assumed"

@@ -99,7 +99,7 @@ def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
     if name == "step":
         chain = Timed(replace(run, precise=True)).step.chain
         values = dict(run.counted_values)
-        whole = chain.needed(["step"])
+        whole = chain.dependencies(["step"])
         program = lowered(whole.definitions, ["step"])
         it = Program(program.symbols, program.nodes, {"it": program.outputs["step"]})
         return Quantity(name, Unit.SECOND, None, it, values, run)

@@ -159,7 +159,7 @@ class Best:
         closed: where its derivative is zero, in closed form; empty where none was found.
         refused: why there is no closed form.
         integer: the best legal integer of a range; None without numbers.
-        tried: how many integers were looked at.
+        evaluations: how many integers were looked at.
     """
 
     of: Quantity
@@ -168,7 +168,7 @@ class Best:
     refused: str
     integer: int | None
     value: Fraction | None
-    tried: int
+    evaluations: int
     slope: Fraction | None
 
     def sheet(self) -> Sheet:
@@ -179,7 +179,7 @@ class Best:
             for root in self.closed
         ]
         if self.integer is not None and self.value is not None:
-            how = f"{How.SEARCH.value}: all {self.tried} that are legal"
+            how = f"{How.SEARCH.value}: all {self.evaluations} that are legal"
             rows.append((f"best {self.by}", None, self.integer, how))
             rows.append((f"{self.of.name} there", None, Measured(self.value, unit), "exact"))
         if self.slope is not None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, Problems, refuse, shown
+from symbolic_cost.errors import InputError, Problems, quote, refuse
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.recorded_row import NEEDED, SIZES, RowRead, number_in
 from symbolic_cost.reading import csv_rows, package_data
@@ -117,7 +117,7 @@ def recorded_runs(*paths: str | Path) -> RecordedRuns:
 
 def _table(path: str | Path) -> list[RecordedRun]:
     """Read a table; see `recorded_runs`."""
-    place = f"rows file {shown(str(path), 200)}"
+    place = f"rows file {quote(str(path), 200)}"
     table = csv_rows(path, place=place)
     rows = [_renamed(row) for row in table]
     known = {_NAMES.get(name, name) for name in table[0]}
@@ -136,7 +136,7 @@ def _table(path: str | Path) -> list[RecordedRun]:
 def _repeated(names: Sequence[str | None], place: str) -> list[str]:
     printed = [name for name in names if name is not None]
     twice = sorted({name for name in printed if printed.count(name) > 1})
-    return [f"{place}: id {shown(name)} stands {printed.count(name)} times" for name in twice]
+    return [f"{place}: id {quote(name)} stands {printed.count(name)} times" for name in twice]
 
 
 def _renamed(row: Mapping[str, str]) -> dict[str, str]:
@@ -149,7 +149,7 @@ def _run(cells: dict[str, str], place: str, problems: list[str]) -> RecordedRun:
     times = dict(_seconds(cells, place, problems))
     memory = cells.get("peak_mem_gib")
     if memory is not None and not 0 < number_in(memory) < 10**4:
-        problems.append(f"{place}: peak_mem_gib is {shown(memory)}: a number of GiB is accepted")
+        problems.append(f"{place}: peak_mem_gib is {quote(memory)}: a number of GiB is accepted")
     low, high = min(times.values(), default=0), max(times.values(), default=0)
     if high > low * (1 + _DIFFERENCE):
         said = " and ".join(f"{name} = {cells[name]} ({s:.4g} s)" for name, s in times.items())
@@ -182,4 +182,4 @@ def _positive(
     if 0 < number < float("inf"):
         yield name, scaled(number)
     else:
-        problems.append(f"{place}: {name} is {shown(cells[name])}: a positive number is accepted")
+        problems.append(f"{place}: {name} is {quote(cells[name])}: a positive number is accepted")

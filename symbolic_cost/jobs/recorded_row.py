@@ -9,7 +9,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from symbolic_cost.errors import InputError, Problems, looked_up, shown
+from symbolic_cost.errors import InputError, Problems, looked_up, quote
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.recipes import settings
 from symbolic_cost.models.catalog import CATALOG, model
@@ -116,7 +116,7 @@ class RowRead:
             return None
         number = number_in(text)
         if number != int(number) or not 0 < number < 10**9:
-            self.problems.texts.append(f"{name} is {shown(text)}: a positive integer is accepted")
+            self.problems.texts.append(f"{name} is {quote(text)}: a positive integer is accepted")
             return None
         return int(number)
 
@@ -300,7 +300,7 @@ class RowRead:
             return default
         number = number_in(text or "")
         if number != int(number) or number <= 0:
-            raise InputError(f"{name} is {shown(text)}: a positive integer is accepted")
+            raise InputError(f"{name} is {quote(text)}: a positive integer is accepted")
         return int(number)
 
     def _vocabulary(self, words: int, ranks: int) -> int:

@@ -21,7 +21,7 @@ from sympy import Symbol
 from symbolic_cost import symbols
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError, SymbolicCostError, shown
+from symbolic_cost.errors import InputError, SymbolicCostError, quote
 from symbolic_cost.models.catalog import CATALOG, Preset
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.catalogue import STRATEGIES, Entry
@@ -81,7 +81,7 @@ def register_machine(machine: Machine) -> None:
         InputError: the name is taken.
     """
     if machine.name in machine_names():
-        raise InputError(f"machine {shown(machine.name)} exists already: choose another name")
+        raise InputError(f"machine {quote(machine.name)} exists already: choose another name")
     _add("machine", REGISTERED, machine.name, machine)
 
 
@@ -93,18 +93,18 @@ def load_plugin(path: str) -> None:
     """
     file = Path(path)
     if file.suffix != ".py" or not file.is_file():
-        raise InputError(f"plugin {shown(path)}: an existing Python file (.py) is accepted")
+        raise InputError(f"plugin {quote(path)}: an existing Python file (.py) is accepted")
     spec = importlib.util.spec_from_file_location(f"symbolic_cost_plugin_{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise InputError(f"plugin {shown(path)} cannot be imported")
+        raise InputError(f"plugin {quote(path)} cannot be imported")
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # nothing beside the user's file
     try:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     except SymbolicCostError as error:
-        raise InputError(f"plugin {shown(path)}: {error}") from error
+        raise InputError(f"plugin {quote(path)}: {error}") from error
     except (Exception, SystemExit) as error:  # a plugin that exits would end the command unheard
         name = type(error).__name__
-        raise InputError(f"plugin {shown(path)}: {name}: {shown(str(error))}") from error
+        raise InputError(f"plugin {quote(path)}: {name}: {quote(str(error))}") from error
     finally:
         sys.dont_write_bytecode = kept
 
@@ -120,12 +120,12 @@ def load_installed() -> None:
             point.load()
         except Exception as error:
             name = type(error).__name__
-            raise InputError(f"plugin {shown(point.name)}: {name}: {shown(str(error))}") from error
+            raise InputError(f"plugin {quote(point.name)}: {name}: {quote(str(error))}") from error
 
 
 def _add(kind: str, things: MutableMapping[str, ThingT], name: str, thing: ThingT) -> None:
     if not str(name) or name != str(name).strip():
-        raise InputError(f"{kind} {shown(name)}: a name is accepted")
+        raise InputError(f"{kind} {quote(name)}: a name is accepted")
     if name in things:
-        raise InputError(f"{kind} {shown(name)} exists already: choose another name")
+        raise InputError(f"{kind} {quote(name)} exists already: choose another name")
     things[name] = thing

@@ -17,7 +17,7 @@ from symbolic_cost import symbols
 from symbolic_cost.checking import checked
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.display import Shown
+from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
 from symbolic_cost.ledger import CostTable, Least, Row
@@ -43,7 +43,7 @@ from symbolic_cost.systems.methods import Methods
 
 @checked
 @dataclass(frozen=True)
-class Setup(Shown):
+class Setup(NotebookTable):
     """What is run, and how.
 
     Args:
@@ -165,14 +165,14 @@ class Setup(Shown):
         return replace(trained, layout="uneven" if known and blocks % slots != 0 else "even")
 
     @cached_property
-    def whole(self) -> Model:
+    def global_model(self) -> Model:
         """The model on the microbatches of all data-parallel ranks."""
         return on_every_rank(self.running.model, self.placed)
 
     @cached_property
     def divided(self) -> Divided:
         """The model on the ranks of the mesh, degrees as symbols."""
-        return Divided(self.whole, self.placed, self.counting, self.trained.pipeline)
+        return Divided(self.global_model, self.placed, self.counting, self.trained.pipeline)
 
     @property
     def share(self) -> Model:
@@ -184,7 +184,7 @@ class Setup(Shown):
         """The conventions, with the bytes of the precision where they are asked for."""
         training = self.training
         rules = self.conventions
-        return training.counted(rules) if self.precise else training.kept(rules)
+        return training.counted(rules) if self.precise else training.conventions_of(rules)
 
     @cached_property
     def rows(self) -> CostTable:
@@ -237,7 +237,7 @@ class Setup(Shown):
     def sent_by_cluster(self) -> Mapping[str, Expr]:
         """What all ranks together send in a step [byte], by mesh axis."""
         return sent_by_cluster(
-            self.whole,
+            self.global_model,
             self.placed,
             self.counting,
             self.training.recompute,
@@ -248,7 +248,7 @@ class Setup(Shown):
     @cached_property
     def repeated(self) -> tuple[Repeated, ...]:
         """Ops that the ranks of a mesh axis run alike."""
-        return self.divided.ranks.repeated(self.divided.own)
+        return self.divided.ranks.repeated(self.divided.split_model)
 
     def value(self, expr: Expr) -> Expr:
         """Return an expression with every known number in place."""

@@ -90,7 +90,7 @@ def _slowness(cluster: Cluster | None) -> dict[str, float]:
 class Steps:
     """Steps of jobs, structures derived once."""
 
-    known: dict[str, list[tuple[Model, Derived]]] = field(default_factory=dict, init=False)
+    derived: dict[str, list[tuple[Model, Derived]]] = field(default_factory=dict, init=False)
 
     def of(self, setup: Setup) -> Numbered:
         """Return the step of a job.
@@ -114,7 +114,7 @@ class Steps:
         training = replace(setting.training, microbatches=symbols.M, chunks=chunks)
         model = replace(setup.running.model, bindings={}, name="")
         key = str((strategy, training, setting.machine, repr(setting.methods), model.family))
-        for other, derived in self.known.setdefault(key, []):
+        for other, derived in self.derived.setdefault(key, []):
             if other == model:
                 return derived
         whole = on_every_rank(setup.running.model, strategy)
@@ -123,7 +123,7 @@ class Steps:
         if rates is None:
             raise InputError("a cluster is fitted under a software stack: give stack")
         derived = Derived(step, opened(step.chain)[0], doubts(rates), rates.software)
-        self.known[key].append((model, derived))
+        self.derived[key].append((model, derived))
         return derived
 
 

@@ -20,7 +20,7 @@ from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import symbol
 
 
-class Asked(TypedDict, total=False):
+class CostRequest(TypedDict, total=False):
     """What may be said of a cost.
 
     path: part of the model, all of it unless given; one that is repeated is taken once.
@@ -90,7 +90,7 @@ class Subject:
 
 
 def subject(
-    model: str, cost: str, letters: Notation, problems: Problems, **asked: Unpack[Asked]
+    model: str, cost: str, letters: Notation, problems: Problems, **asked: Unpack[CostRequest]
 ) -> Subject:
     """Return what a formula is about.
 

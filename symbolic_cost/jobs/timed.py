@@ -75,7 +75,7 @@ class Timed:
         setup, machine = self.setup, needed_machine(self.setup, "a time")
         methods = replace(
             setup.methods,
-            conventions=setup.running.executed(setup.trained.kept(STANDARD)),
+            conventions=setup.running.executed(setup.trained.conventions_of(STANDARD)),
             counted=MODEL_FLOP if setup.conventions == STANDARD else setup.conventions,
         )
         ranks = setup.strategy.numbered(setup.values)
@@ -94,7 +94,7 @@ class Timed:
         return tuple(symbol.name for symbol in symbols if symbol.name not in known)
 
     @cached_property
-    def known(self) -> Mapping[str, Expr]:
+    def numbers(self) -> Mapping[str, Expr]:
         """The number of every definition and symbol.
 
         Raises:
@@ -115,7 +115,7 @@ class Timed:
         rates = self.setting.timing.rates
         if rates is None:
             return None
-        return interval(self.step.chain, self.known, rates)
+        return interval(self.step.chain, self.numbers, rates)
 
     def number(self, expr: Expr) -> Expr:
         """Return an expression in the definitions as a number."""
@@ -123,7 +123,7 @@ class Timed:
 
     @cached_property
     def _numbers(self) -> Mapping[Expr, Expr]:
-        return {named(name): number for name, number in self.known.items()}
+        return {named(name): number for name, number in self.numbers.items()}
 
     @property
     def microbatches(self) -> Expr:
@@ -160,8 +160,8 @@ class Timed:
             listed = ", ".join(f"{n} ({GLOSSARY[n].meaning})" for n in self.open_symbols)
             batch = " or --global-batch 512" if "M" in self.open_symbols else ""
             return (f"no number for {listed}: bind them, as in --set M=8{batch}",)
-        lines = [] if self.fit else [*self.fit.told]
-        mfu = float(self.known["mfu"])
+        lines = [] if self.fit else [*self.fit.summary]
+        mfu = float(self.numbers["mfu"])
         if mfu > 1:
             lines.append(
                 f"MFU {mfu:.3g} is above 1: conventions {self.setup.conventions.name} count work "
@@ -171,7 +171,7 @@ class Timed:
 
     def __str__(self) -> str:
         """Say the step time and the MFU."""
-        step, mfu = float(self.known["step"]), float(self.known["mfu"])
+        step, mfu = float(self.numbers["step"]), float(self.numbers["mfu"])
         own = self.interval
         ends = "" if own is None else f" ({ends_of(own)})"
         return f"{self.title}: {human(step, Unit.SECOND)}{ends}, MFU {mfu:.3f}"

@@ -71,7 +71,7 @@ class Step:
 
     def __init__(self, job: Job) -> None:
         self.job, self.timed = job, Timed(job)
-        self.timed.known  # noqa: B018 - refuses symbols without a number
+        self.timed.numbers  # noqa: B018 - refuses symbols without a number
         mesh = arranged(job.strategy.mesh, job.methods.order)
         self.mesh = {name: int(value(job.value(degree))) for name, degree in mesh.items()}
         self.stages = self.mesh.get("pp", 1)

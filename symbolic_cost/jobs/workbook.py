@@ -155,7 +155,7 @@ class _Writer(Worksheets):
             value = "met" if self._known[one.name] == 0 else "NOT MET"
             text = f'=IF({formula}=0,"met","NOT MET")'
             self.formula(("Inputs", row, 0), text, value, "check")
-            self.text("Inputs", row, 1, one.said)
+            self.text("Inputs", row, 1, one.message)
         failing = {"type": "cell", "criteria": "==", "value": '"NOT MET"'}
         failing["format"], last = self.style("bad"), first + max(1, len(checks))
         self.sheets["Inputs"].conditional_format(first, 0, last - 1, 0, failing)

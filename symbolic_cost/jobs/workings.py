@@ -20,7 +20,7 @@ from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.conditions import Check, condition_nodes
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.inputs import Input, degree_classes, inputs_of, lacking
-from symbolic_cost.jobs.model_terms import Named, Shared, open_graph
+from symbolic_cost.jobs.model_terms import NamedTerms, Shared, open_graph
 from symbolic_cost.jobs.open_machine import opened_machine
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
@@ -84,12 +84,12 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _Derivation:
     """What a step is derived as."""
 
     steps: Mapping[str, Expr]
     conditions: tuple[Condition, ...]
-    held: Memory
+    memory: Memory
     stages: tuple[StageTimes, ...]
     costs: Mapping[Stage, StageCosts]
 
@@ -175,8 +175,8 @@ class Workings:
         return Timed(self.open_job, by="m1")  # degrees as symbols
 
     @cached_property
-    def _derived(self) -> _Made:
-        to = Definitions() if self.space is None else Named(self.space)
+    def _derived(self) -> _Derivation:
+        to = Definitions() if self.space is None else NamedTerms(self.space)
         setting = replace(self._timed.setting, machine=self.opened[0])
         setting = replace(setting, model=self._modelled(setting.model))
         stages, costs = defined_step(setting, to)
@@ -185,7 +185,7 @@ class Workings:
         tables += [held.table(stage) for stage in costs]
         conditions = dict.fromkeys(c for table in tables for c in table.conditions)
         conditions |= dict.fromkeys(Structure(self.open_job.placed).assumptions)
-        return _Made(to.definitions, tuple(conditions), held, stages, costs)
+        return _Derivation(to.definitions, tuple(conditions), held, stages, costs)
 
     def _modelled(self, model: Model) -> Model:
         return model if self.space is None else self.space.model(model)
@@ -200,7 +200,7 @@ class Workings:
         """Yield what a rank of every stage holds by quantity, at every moment, and at most."""
         peaks = []
         for stage in self.open_job.structure.stages:
-            table = self._derived.held.table(stage)
+            table = self._derived.memory.table(stage)
             held = sums((_memory_text(row), row.total) for row in table)
             at = {f"memory.{stage}.at {moment}": e for moment, e in moments(table).items()}
             sizes = {f"memory.{stage}.{what}": size for what, size in held.items()} | at

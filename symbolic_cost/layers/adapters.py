@@ -47,13 +47,13 @@ class Adapter:
     Args:
         ops: of the part.
         target: the product.
-        known: roles of the axes.
+        glossary: roles of the axes.
         rank: axis of the narrow width.
     """
 
     ops: Sequence[Op]
     target: Op
-    known: Glossary
+    glossary: Glossary
     rank: str = "rank"
 
     @property
@@ -67,7 +67,7 @@ class Adapter:
         pairs = zip(op.inputs[0].axes, op.outputs[0].axes, strict=True)
         changed = {axis for pair in pairs if len({*pair}) > 1 for axis in pair}
         rest = [axis for axis in outside.axes if axis in changed]
-        resting = all(axis in self.known and self.known[axis] in _RESTING for axis in rest)
+        resting = all(axis in self.glossary and self.glossary[axis] in _RESTING for axis in rest)
         return resting and not changed & {*self._weight.axes}
 
     @property

@@ -89,7 +89,7 @@ class Sources(StrEnum):
     OTHERS = "another layer"
 
 
-class Kept(StrEnum):
+class CacheKind(StrEnum):
     """What generation keeps of keys and values."""
 
     NOTHING = "nothing"
@@ -107,7 +107,7 @@ class Attention:
         bias: which projections have one.
         rotated: how much of queries and keys is.
         at: axes of positions.
-        kept: of keys and values in the cache.
+        cache: of keys and values in the cache.
         call: how products and biases are called.
         gate: of the result of the core.
         inner_norm: of the result over all heads, before the output projection.
@@ -126,7 +126,7 @@ class Attention:
     norm: Norm = Norm.RMS
     rotated: Rotated = Rotated.NOTHING
     at: Positions = FULL
-    kept: Kept = Kept.NOTHING
+    cache: CacheKind = CacheKind.NOTHING
     core: AttentionCore = field(default_factory=AttentionCore)
     call: Call = Call.SEPARATE
     gate: Gate = Gate.NONE
@@ -140,7 +140,7 @@ class Attention:
     def ops(self) -> tuple[Op, ...]:
         at, heads = self.at, self.heads
         core = replace(self.core, chosen="chosen", apart=heads.key) if self.indexed else self.core
-        at_hand = Heads(heads.query, heads.query) if self.kept is Kept.COPIES else heads
+        at_hand = Heads(heads.query, heads.query) if self.cache is CacheKind.COPIES else heads
         taken = self.sources is Sources.OTHERS
         return (
             view("gather", f"x[b {at.residual} e] -> full[b {at.query} e]"),
@@ -281,23 +281,23 @@ class Attention:
         """Declare keys or values at all positions, with those in the cache if there is one."""
         at, heads = self.at, self.heads
         width = self.value if name == "v" else "d"
-        if self.kept is not Kept.COPIES:
-            return (joined(result, name, heads.key, at, self.kept, width),)
+        if self.cache is not CacheKind.COPIES:
+            return (joined(result, name, heads.key, at, self.cache, width),)
         rows = f"b {at.query}"
         copied = f"{name}[{rows} {heads.key} {width}] -> many_{name}[{rows} {heads.query} {width}]"
         return (
             pointwise(f"copy_{name}", copied, "copy"),
-            joined(result, f"many_{name}", heads.query, at, self.kept, width),
+            joined(result, f"many_{name}", heads.query, at, self.cache, width),
         )
 
 
 def joined(  # noqa: PLR0917 - names of one thing
-    result: str, tensor: str, heads: str, at: Positions, writes: Kept, width: str = "d"
+    result: str, tensor: str, heads: str, at: Positions, writes: CacheKind, width: str = "d"
 ) -> Op:
     """Declare the keys or values of a sequence at all of its positions."""
     own = f"{heads} {width}"
     pattern = f"{tensor}[b {at.query} {own}] -> {result}[b {at.key} {own}]"
-    if writes is Kept.NOTHING:
+    if writes is CacheKind.NOTHING:
         return view(result, pattern)
     return cache(result, pattern, kept=f"b {at.kept} {own}")
 

@@ -61,7 +61,7 @@ class Trail:
     """Ops declared so far, the axes and sizes of these, the tensor at hand, and others.
 
     Args:
-        kept: tensors that later layers take, the last one first.
+        skips: tensors that later layers take, the last one first.
         aside: tensors that many layers take, by name: a time step, a prompt.
         roles: of the axes that it made.
         repeats: first op of every repeated block, the one behind its last, and how often it runs.
@@ -70,7 +70,7 @@ class Trail:
     at: Maps
     sizes: dict[str, Expr]
     ops: list[Op] = field(default_factory=list)
-    kept: list[Maps] = field(default_factory=list)
+    skips: list[Maps] = field(default_factory=list)
     aside: dict[str, Maps] = field(default_factory=dict)
     roles: dict[str, Axis] = field(default_factory=dict)
     repeats: list[tuple[int, int, int]] = field(default_factory=list)

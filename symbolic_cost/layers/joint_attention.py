@@ -80,12 +80,12 @@ class Joint:
         return self.heads.query if name == "q" else self.heads.key
 
     @property
-    def whole(self) -> Stream:
+    def all_streams(self) -> Stream:
         """All streams."""
         return JOINED if len(self.streams) > 1 else self.streams[0]
 
     def ops(self) -> tuple[Op, ...]:
-        whole = self.whole
+        whole = self.all_streams
         query, key, own = whole.query, whole.key, self.heads.key
         return (
             *(op for stream in self.streams for op in self._projected(stream)),
@@ -121,12 +121,12 @@ class Joint:
             turned = self.rotated is not Rotated.NOTHING and name != "v"
             result = f"plain_{name}" if turned else name
             h = self._of(name)
-            axes = f"[b {self.whole.query} {h} d]"
+            axes = f"[b {self.all_streams.query} {h} d]"
             parts = ", ".join(f"{s.name}.{name}[b {s.query} {h} d]" for s in self.streams)
             join = joined if len(self.streams) > 1 else view
             yield join(f"join_{name}", f"{parts} -> {result}{axes}")
             if turned:
-                angles = f"!@cos[{self.whole.query} d], !@sin[{self.whole.query} d]"
+                angles = f"!@cos[{self.all_streams.query} d], !@sin[{self.all_streams.query} d]"
                 pattern = f"{result}{axes}, {angles} -> {name}{axes}"
                 yield pointwise(f"rotate_{name}", pattern, "rotary")
 
@@ -136,7 +136,7 @@ class Joint:
         h = self.heads.query
         if len(self.streams) > 1:
             parts = ", ".join(f"{s.name}.context[b {s.query} {h} d]" for s in self.results)
-            yield joined("part", f"context[b {self.whole.query} {h} d] -> {parts}")
+            yield joined("part", f"context[b {self.all_streams.query} {h} d] -> {parts}")
         else:
             (own,) = self.results
             yield view(

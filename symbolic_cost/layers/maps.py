@@ -151,7 +151,7 @@ class Reduced:
     Args:
         ratio: of the sides; 1 keeps the map.
         bias: whether query, key and value have one.
-        seen: tensor aside that is attended to in place of the map.
+        attended: tensor aside that is attended to in place of the map.
         place: tensor aside that is added to queries and to own keys, not to values.
         place_seen: tensor aside that is added to the keys of what is seen.
         width: of all heads together; that of the channels if zero.
@@ -161,7 +161,7 @@ class Reduced:
     heads: int
     ratio: int = 1
     bias: bool = True
-    seen: str = ""
+    attended: str = ""
     place: str = ""
     place_seen: str = ""
     width: int = 0
@@ -196,8 +196,8 @@ class Reduced:
     def _keys(self, name: str, trail: Trail, asked: Maps) -> tuple[Maps, Maps]:
         """Declare what keys and what values are made of."""
         batch, channel, *own = trail.at.axes
-        if self.seen:
-            valued = trail.aside[self.seen]
+        if self.attended:
+            valued = trail.aside[self.attended]
             return plus(f"{name}.placed", valued, self.place_seen, trail), valued
         if self.ratio > 1:
             step = Conv(trail.length(channel), self.ratio, self.ratio)
@@ -247,16 +247,16 @@ def _axes(tensor: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Keeps the map at hand for `Joined`."""
+class KeepMap:
+    """Keeps the map at hand for `JoinMaps`."""
 
     def declare(self, name: str, trail: Trail) -> None:  # noqa: ARG002 - it declares nothing
         """Keep the map."""
-        trail.kept.append(trail.at)
+        trail.skips.append(trail.at)
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinMaps:
     """The maps that were kept, each mixed to some channels and enlarged to the first one's sides.
 
     Args:
@@ -267,9 +267,9 @@ class Joined:
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer; the last map comes first, as in SegFormer."""
-        first, parts = trail.kept[0], []
+        first, parts = trail.skips[0], []
         batch, sides = first.axes[0], first.axes[2:]
-        for i, at in enumerate(reversed(trail.kept)):
+        for i, at in enumerate(reversed(trail.skips)):
             trail.at = at
             Mix(self.channels).declare(f"{name}.mix{i}", trail)
             channel, old = trail.at.axes[1], trail.at.axes[2:]

@@ -47,7 +47,7 @@ class Prompted:
         wide = trail.new_axis("c", self.width)
         axes = (batch, wide, *sides[: self.at], self.tokens)
         trail.aside[f"{name}.prompt"] = Maps(f"{name}.prompt", axes, constant=True)
-        Reduced(self.heads, bias=False, seen=f"{name}.prompt").declare(name, trail)
+        Reduced(self.heads, bias=False, attended=f"{name}.prompt").declare(name, trail)
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,14 @@ class Conditional:
     Of queries among each other both are added; of queries to a map they stand side by side.
 
     Args:
-        seen: tensor aside that is attended to; the queries themselves if empty.
+        attended: tensor aside that is attended to; the queries themselves if empty.
         place: tensor aside, the places of queries, which are added.
         sine: tensor aside, what is side by side with the contents of queries to a map.
         place_seen: tensor aside, the places of what is seen.
     """
 
     heads: int
-    seen: str = ""
+    attended: str = ""
     place: str = ""
     sine: str = ""
     place_seen: str = ""
@@ -38,7 +38,7 @@ class Conditional:
         batch, channel, *own = start.axes
         h, d = trail.heads(self.heads, trail.length(channel))
         axes = (batch, channel, *map(trail.copy, own))
-        seen = aside[self.seen] if self.seen else under(f"{name}.all", start, axes, trail)
+        seen = aside[self.attended] if self.attended else under(f"{name}.all", start, axes, trail)
 
         def product(part: str, x: Maps) -> Maps:
             result = Maps(f"{name}.{part}", (x.axes[0], *x.axes[2:], h, d))
@@ -56,7 +56,7 @@ class Conditional:
         q, k, v = (product(p, x) for p, x in (("query", start), ("key", seen), ("value", seen)))
         if self.place:
             q = joined("queried", q, product("query_place", aside[self.place]), d)
-        if not self.seen:
+        if not self.attended:
             place = aside[self.place]
             there = under(f"{name}.there", place, (*place.axes[:2], *seen.axes[2:]), trail)
             k = joined("keyed", k, product("key_place", there), d)
@@ -82,13 +82,13 @@ class Sampled:
 
     Args:
         places: that a head looks at, on all maps together.
-        seen: tensor aside whose positions are sampled; those at hand if empty.
+        attended: tensor aside whose positions are sampled; those at hand if empty.
         place: tensor aside that is added to queries.
     """
 
     heads: int
     places: int
-    seen: str = ""
+    attended: str = ""
     place: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
@@ -97,7 +97,11 @@ class Sampled:
         h, d = trail.heads(self.heads, trail.length(channel))
         n, two = trail.new_axis("n", self.places), trail.new_axis("m", 2)
         axes = (batch, channel, *map(trail.copy, own))
-        seen = trail.aside[self.seen] if self.seen else under(f"{name}.all", start, axes, trail)
+        seen = (
+            trail.aside[self.attended]
+            if self.attended
+            else under(f"{name}.all", start, axes, trail)
+        )
         asked, here = plus(f"{name}.asked", start, self.place, trail), " ".join(own)
         there = " ".join(seen.axes[2:])
         rows, points = f"{batch} {here} {h}", f"{n} {two}"

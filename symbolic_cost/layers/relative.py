@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 
 from symbolic_cost.axes import axes
-from symbolic_cost.layers.attention import Attention, Bias, Kept, joined, output
+from symbolic_cost.layers.attention import Attention, Bias, CacheKind, joined, output
 from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Heads, Positions
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.einsum import einsum
@@ -51,7 +51,7 @@ class CrossAttention:
         heads: axes of heads.
         bias: which projections have one.
         width: axis of the memory's width.
-        kept: what generation keeps of keys and values.
+        cache: what generation keeps of keys and values.
         norm: of queries and keys, over all heads, or None.
     """
 
@@ -61,7 +61,7 @@ class CrossAttention:
     heads: Heads = PLAIN
     bias: Bias = Bias.NONE
     width: str = "e"
-    kept: Kept = Kept.HEADS
+    cache: CacheKind = CacheKind.HEADS
     norm: Norm | None = None
 
     def ops(self) -> tuple[Op, ...]:
@@ -93,7 +93,7 @@ class CrossAttention:
         """Declare the keys and values of the memory."""
         source, heads, width = self.source, self.heads.key, self.width
         writes = tuple(
-            joined(name, name[0], heads, source, self.kept) for name in ("keys", "values")
+            joined(name, name[0], heads, source, self.cache) for name in ("keys", "values")
         )
         if not source.residual:
             return writes

@@ -16,7 +16,7 @@ from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)
-class Put:
+class SetAside:
     """Sets the tensor at hand aside."""
 
     title: str

@@ -46,7 +46,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ScaledByFirst:
     """Every position behind the first one, times the first one."""
 
     def declare(self, name: str, trail: Trail) -> None:

@@ -101,7 +101,7 @@ class Enlarged:
         batch, channel, *old = trail.at.axes
         before = [trail.length(axis) for axis in old]
         lengths = [2 * length for length in before]
-        other = trail.aside[self.like] if self.like else trail.kept[-1] if trail.kept else None
+        other = trail.aside[self.like] if self.like else trail.skips[-1] if trail.skips else None
         if other is not None:
             lengths = [trail.length(axis) for axis in other.axes[2:]]
         lengths = list(self.sides) or lengths
@@ -117,7 +117,7 @@ class Rejoined:
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *sides = trail.at.axes
-        other = trail.kept.pop()
+        other = trail.skips.pop()
         laid = Maps(f"{name}.kept", (batch, other.axes[1], *sides))
         trail.add(view(laid.tensor, f"{other} -> {laid}"), trail.at)
         both = trail.new_axis("c", trail.length(channel) + trail.length(other.axes[1]))
@@ -198,7 +198,7 @@ def transformer(channels: int, heads: int, layers: int) -> Residual:
     wide: dict[str, Layer] = {"fc1": Gated(4 * channels), "fc2": Mix(channels)}
     own: dict[str, Layer] = {
         "own": Reduced(heads, 1, bias=False),
-        "prompt": Reduced(heads, 1, bias=False, seen="prompt"),
+        "prompt": Reduced(heads, 1, bias=False, attended="prompt"),
         "mlp": Chain(wide),
     }
     block = {

@@ -6,7 +6,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.reading import json_value, line_of, read_text
 from symbolic_cost.records import dataclass
 
@@ -39,7 +39,7 @@ class Document:
 
     def where(self, key: str) -> str:
         """Return the file, the line and the key, as errors name them."""
-        return self.places.get(key) or f"{self.name}: {line_of(self.text, key)}key {shown(key)}"
+        return self.places.get(key) or f"{self.name}: {line_of(self.text, key)}key {quote(key)}"
 
 
 def read_document(path: Path, name: str) -> Document:
@@ -86,5 +86,5 @@ def checked(name: str, values: object, text: str = "") -> Document:
         raise InputError(f"{name}: line 1: only a JSON object is accepted")
     strange = [key for key in values if not isinstance(key, str)]
     if strange:
-        raise InputError(f"{name}: key {shown(strange[0])} is not text")
+        raise InputError(f"{name}: key {quote(strange[0])} is not text")
     return Document(name, values, text)

@@ -172,7 +172,7 @@ def _stored(
     other = difference(header, model, declared)
     if other and str(source).endswith(".gguf"):
         raise InputError(f"{header.place}: its metadata are not understood: {other}")
-    told = "; ".join(filter(None, (header.told, other)))
+    told = "; ".join(filter(None, (header.summary, other)))
     return {"stored_params": header.count, "stored_bytes": header.size, "stored": told}
 
 

@@ -103,7 +103,7 @@ class Fields:
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a truth value; null is false, as Python takes it."""
-        if not self.given(name) and self._null(name):
+        if not self.has(name) and self._null(name):
             default = False
             self.ignore(*self.names(name))
         return self._read(name, default, lambda v: isinstance(v, bool), "true or false", default)
@@ -142,7 +142,7 @@ class Fields:
 
     def stands(self, name: str) -> bool:
         """Return whether a field has a value: of the configuration, or of the family without it."""
-        return self.given(name) or self._null(name) or name in self.record.defaults
+        return self.has(name) or self._null(name) or name in self.record.defaults
 
     def _null(self, name: str) -> bool:
         """Return whether a field is there, and null."""
@@ -161,7 +161,7 @@ class Fields:
         source = replace(self.source, values=inner)
         return Fields(source, self.family, self.record, self.head, problems=self.problems)
 
-    def given(self, name: str) -> bool:
+    def has(self, name: str) -> bool:
         """Return whether the configuration gives a field, under any of its names."""
         return any(self.source.values.get(key) is not None for key in self.names(name))
 

@@ -46,10 +46,10 @@ _ALGORITHMS: Mapping[str, Format] = {
 def compressed(keys: Keys, model: Model) -> Formats:
     """Return the formats of compressed-tensors, as its compressors lay weights out."""
     keys.costless("quantization_status", "global_compression_ratio", "version")
-    layout = keys.known("format", _MIXED, (*_LAYOUTS, _MIXED))
+    layout = keys.among("format", _MIXED, (*_LAYOUTS, _MIXED))
     sparsity = keys.inside("sparsity_config")
     if sparsity is not None and sparsity.config:
-        sparsity.known("format", "dense", ("dense",))
+        sparsity.among("format", "dense", ("dense",))
     formats = _by_groups(keys, model, lambda group: _compressed(group, layout))
     return _cached(keys, formats, keys.width)
 
@@ -57,7 +57,7 @@ def compressed(keys: Keys, model: Model) -> Formats:
 def modelopt(keys: Keys, model: Model) -> Formats:
     """Return the formats of ModelOpt's unified checkpoints, whose scales are 4 bytes wide."""
     keys.costless("producer")
-    algorithm = keys.known("quant_algo", None, tuple(_ALGORITHMS))
+    algorithm = keys.among("quant_algo", None, tuple(_ALGORITHMS))
     chosen = _ALGORITHMS[algorithm or "FP8"]  # of no matter where none is known
 
     def one(group: Keys) -> Format:
@@ -66,17 +66,17 @@ def modelopt(keys: Keys, model: Model) -> Formats:
             if own is not None:
                 own.costless("num_bits", "type")
                 own.stays_off("dynamic")
-                own.known("group_size", 16, (16,))
+                own.among("group_size", 16, (16,))
                 own.close()
         return chosen
 
     if keys.config.get("config_groups") is not None:
         formats = _by_groups(keys, model, one)
     else:
-        keys.known("group_size", 16, (16,))
+        keys.among("group_size", 16, (16,))
         left = named(keys, model, keys.names("exclude_modules") or ())
         formats = {path: chosen for path, *_ in linear(model) if path not in left}
-    cache = keys.known("kv_cache_quant_algo", "", ("", "FP8"))
+    cache = keys.among("kv_cache_quant_algo", "", ("", "FP8"))
     return _cached(keys, formats, 4, on=bool(cache))
 
 
@@ -100,17 +100,17 @@ def _by_groups(keys: Keys, model: Model, read: Callable[[Keys], Format]) -> Form
 
 def _compressed(group: Keys, layout: str) -> Format:
     """Return the format of a group of compressed-tensors."""
-    own = group.known("format", layout, (layout, *_LAYOUTS))
+    own = group.among("format", layout, (layout, *_LAYOUTS))
     weights = group.inside("weights")
     if own not in _LAYOUTS or weights is None:
         group.leave("a group without a format of weights")
         return _ALGORITHMS["FP8"]
     kind, widths = _LAYOUTS[own]
-    weights.known("type", kind, (kind,))
-    bits = weights.known("num_bits", widths[-1], widths)
+    weights.among("type", kind, (kind,))
+    bits = weights.among("num_bits", widths[-1], widths)
     weights.stays_off("dynamic")
     weights.costless("observer", "observer_kwargs", "scale_dtype", "zp_dtype")
-    weights.known("actorder", "", ("", "weight", "static", "dynamic"))
+    weights.among("actorder", "", ("", "weight", "static", "dynamic"))
     offset, shared = not weights.flag("symmetric", default=True), _shared(weights)
     inputs = _inputs(group)
     weights.close()
@@ -136,7 +136,7 @@ def _shared(weights: Keys) -> Shared:
     size = weights.config.get("group_size")
     usual = "tensor" if size is None else "group"
     strategies = ("tensor", "channel", "group", "block", "tensor_group")
-    strategy = weights.known("strategy", usual, strategies)
+    strategy = weights.among("strategy", usual, strategies)
     sides = weights.sizes("block_structure")
     group = -1 if size is None else weights.group("group_size", -1)
     weights.costless("group_size")
@@ -149,16 +149,16 @@ def _shared(weights: Keys) -> Shared:
 
 def _inputs(group: Keys) -> int:
     """Read what is stored of the scales of a product's inputs [byte]."""
-    group.known("output_activations", None, (None,))
+    group.among("output_activations", None, (None,))
     own = group.inside("input_activations")
     if own is None:
         return 0
     own.costless("num_bits", "type", "group_size", "observer", "observer_kwargs", "actorder")
     own.costless("block_structure", "scale_dtype", "zp_dtype")
     offset = not own.flag("symmetric", default=True)
-    dynamic = own.known("dynamic", default=False, accepted=(False, True, "local"))
+    dynamic = own.among("dynamic", default=False, accepted=(False, True, "local"))
     usual = ("tensor",) if dynamic is False else ("tensor", "token", "group", "tensor_group")
-    own.known("strategy", "tensor", usual)
+    own.among("strategy", "tensor", usual)
     own.close()
     return 0 if dynamic else group.width + offset
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from symbolic_cost.errors import shown
+from symbolic_cost.errors import quote
 
 _LARGEST = 10**9
 
@@ -34,18 +34,18 @@ class Keys:
             value = default
         if not any(value == one and type(value) is type(one) for one in accepted):
             texts = ", ".join(map(str, accepted))
-            self.problems.append(f"{self.where}.{name}: {shown(value)}: {texts} is accepted")
+            self.problems.append(f"{self.where}.{name}: {quote(value)}: {texts} is accepted")
             return default
         return value
 
-    def known(self, name: str, default: Any, accepted: Sequence[Any]) -> Any:  # noqa: ANN401 - of accepted
+    def among(self, name: str, default: Any, accepted: Sequence[Any]) -> Any:  # noqa: ANN401 - of accepted
         """Return a value that is one of some; another is right, but not understood."""
         self._seen.add(name)
         value = self.config.get(name, default)
         value = default if value is None else value
         if value in accepted:
             return value
-        self.leave(f"{name} {shown(value)}")
+        self.leave(f"{name} {quote(value)}")
         return default
 
     def leave(self, text: str) -> None:
@@ -66,7 +66,7 @@ class Keys:
         value = self.config.get(name, default)
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not whole or not (value == -1 or 0 < value <= _LARGEST):
-            self.problems.append(f"{self.where}.{name}: {shown(value)}: a size or -1 is accepted")
+            self.problems.append(f"{self.where}.{name}: {quote(value)}: a size or -1 is accepted")
             return default
         return int(value)
 
@@ -78,7 +78,7 @@ class Keys:
             return None
         fine = isinstance(value, list | tuple) and len(value) == 2  # noqa: PLR2004 - rows and columns
         if not fine or not all(type(n) is int and 0 < n <= _LARGEST for n in value):
-            self.problems.append(f"{self.where}.{name}: {shown(value)}: two sizes are accepted")
+            self.problems.append(f"{self.where}.{name}: {quote(value)}: two sizes are accepted")
             return None
         return value[0], value[1]
 
@@ -90,7 +90,7 @@ class Keys:
             return None
         if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
             self.problems.append(
-                f"{self.where}.{name}: {shown(value)}: a list of names is accepted"
+                f"{self.where}.{name}: {quote(value)}: a list of names is accepted"
             )
             return None
         return tuple(value)
@@ -103,7 +103,7 @@ class Keys:
             return None
         place = f"{self.where}.{name}"
         if not isinstance(value, Mapping):
-            self.problems.append(f"{place}: {shown(value)}: an object is accepted")
+            self.problems.append(f"{place}: {quote(value)}: an object is accepted")
             return None
         own = Keys(value, place, self.width)
         own.problems, own.left = self.problems, self.left

@@ -14,7 +14,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.conventions.presets import STANDARD
-from symbolic_cost.errors import InputError, looked_up, shown
+from symbolic_cost.errors import InputError, looked_up, quote
 from symbolic_cost.models.converted import JOINED, Formats, heads, joined, linear
 from symbolic_cost.models.quantization_keys import Keys
 from symbolic_cost.models.quantizers import METHODS
@@ -74,7 +74,7 @@ def quantized(model: Model, config: Mapping[str, Any], where: str, width: int) -
         method = "bitsandbytes"
     read = METHODS.get(method) if isinstance(method, str) else None
     if read is None:
-        field = f"quantization_config.quant_method {shown(method)}"
+        field = f"quantization_config.quant_method {quote(method)}"
         accepted = ", ".join(METHODS)
         return replace(model, unread=f"{field} is not understood: {accepted} are")
     keys = Keys(config, where, width)

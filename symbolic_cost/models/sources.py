@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.configfile import Document, checked, is_elsewhere, read_document
 
 
@@ -33,7 +33,7 @@ def _read(source: object) -> Document:
     if isinstance(source, Mapping):
         return checked("config", source)
     if not isinstance(source, str | Path):
-        raise InputError(f"{shown(source)} is not a configuration: a path or a mapping is accepted")
+        raise InputError(f"{quote(source)} is not a configuration: a path or a mapping is accepted")
     if is_elsewhere(source):
         from symbolic_cost.models.stored.places import elsewhere  # noqa: PLC0415 - few ask for it
 

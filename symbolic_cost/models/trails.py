@@ -28,7 +28,7 @@ class _Piece:
     times: int
 
     @property
-    def made(self) -> dict[str, Operand]:
+    def outputs(self) -> dict[str, Operand]:
         """What its ops make, by name."""
         return {operand.tensor: operand for op in self.ops for operand in op.outputs}
 
@@ -38,7 +38,7 @@ class _Piece:
         return {operand.tensor for op in self.ops for operand in op.inputs}
 
     @property
-    def taken(self) -> dict[str, Operand]:
+    def inputs(self) -> dict[str, Operand]:
         """What its ops take, but constants, by name."""
         operands = (operand for op in self.ops for operand in op.inputs)
         return {operand.tensor: operand for operand in operands if not operand.constant}
@@ -49,16 +49,18 @@ def parts(trail: Trail, name: str) -> tuple[Part, ...]:
     pieces = tuple(_pieces(trail, name))
     if len(pieces) == 1:
         return (Part(name, tuple(trail.ops)),)
-    makers = {tensor: piece for piece in pieces for tensor in piece.made}
-    outer = [{t: makers[t] for t in piece.taken if makers[t] is not piece} for piece in pieces]
+    makers = {tensor: piece for piece in pieces for tensor in piece.outputs}
+    outer = [{t: makers[t] for t in piece.inputs if makers[t] is not piece} for piece in pieces]
     later = {tensor for sources in outer for tensor in sources}
-    names = {t: f"{t}.on" if t in makers[t].taken else t for t in later}
+    names = {t: f"{t}.on" if t in makers[t].inputs else t for t in later}
     made = [_part(piece, sources, names) for piece, sources in zip(pieces, outer, strict=True)]
     # A prompt and a time step are one tensor to all blocks: the first that takes it keeps it.
     for tensor in (maps.tensor for maps in trail.aside.values()):
         takers = [i for i, piece in enumerate(pieces) if tensor in piece.met]
         for i in takers[1:]:
-            made[i] = replace(made[i], kept=(*made[i].kept, names.get(tensor, tensor)))
+            made[i] = replace(
+                made[i], saved_before=(*made[i].saved_before, names.get(tensor, tensor))
+            )
     return tuple(made)
 
 
@@ -79,7 +81,7 @@ def _part(piece: _Piece, sources: dict[str, _Piece], names: dict[str, str]) -> P
     own = _renamed({tensor: names[tensor] for tensor in sources})
     handed: Sequence[Op] = [
         view(names[tensor], f"{tensor}{axes} -> {names[tensor]}{axes}")
-        for tensor, axes in ((t, f"[{' '.join(o.axes)}]") for t, o in piece.made.items())
+        for tensor, axes in ((t, f"[{' '.join(o.axes)}]") for t, o in piece.outputs.items())
         if names.get(tensor, tensor) != tensor
     ]
     ops = (*(op.mapped(own) for op in piece.ops), *handed)

@@ -22,7 +22,7 @@ from dataclasses import replace
 from sympy import Expr, Integer
 
 from symbolic_cost.axes import glossary
-from symbolic_cost.errors import InputError, Problems, shown, unknown
+from symbolic_cost.errors import InputError, Problems, quote, unknown
 from symbolic_cost.layers import adapters
 from symbolic_cost.layers.adapters import Adapter, Bottleneck, is_target
 from symbolic_cost.models.paths import below, routes
@@ -52,7 +52,7 @@ def training(model: Model, text: str) -> Model:
     """
     whole = first = model if model.origin is None else model.origin
     if not isinstance(text, str):
-        raise InputError(f"train = {shown(text)}: a text is accepted: {_EXAMPLE}")
+        raise InputError(f"train = {quote(text)}: a text is accepted: {_EXAMPLE}")
     terms = [term.strip() for term in text.split("+")]
     if model.trains == "+".join(terms):
         return model
@@ -64,7 +64,7 @@ def training(model: Model, text: str) -> Model:
     read = [term for term in every if term.but != _FROZEN]
     formats = [term for term in every if term.but == _FROZEN]
     if not read or len(formats) > 1:
-        problems.texts.append(f"train: {shown(text)}: one format, and what is trained, is accepted")
+        problems.texts.append(f"train: {quote(text)}: one format, and what is trained, is accepted")
     elif formats:
         whole = problems.attempt(stored_as, whole, ",".join(formats[0].names))
     problems.refuse()
@@ -77,7 +77,7 @@ def training(model: Model, text: str) -> Model:
         own |= added
     own = own.union(*plain)
     if formats and own >= whole.stored.keys():
-        raise InputError(f"train: {shown(formats[0].text)}: no linear layer is left frozen")
+        raise InputError(f"train: {quote(formats[0].text)}: no linear layer is left frozen")
     trained = training_only(adapted, frozenset(own))
     return replace(trained, trains="+".join(terms), origin=first)
 
@@ -111,15 +111,15 @@ def _term(text: str) -> _Term:
     ranks = [word for word in words if method and "=" in word]
     names = tuple(word for word in words if word not in ranks)
     strange = [name for name in names if not re.fullmatch(r"@?\w[\w.-]*", name)]
-    problems = [f"train: {shown(text)} names nothing: {_EXAMPLE}"] if not any(names) else []
-    problems += [f"train: {shown(n)} is no name of a part, op or weight" for n in strange if n]
+    problems = [f"train: {quote(text)} names nothing: {_EXAMPLE}"] if not any(names) else []
+    problems += [f"train: {quote(n)} is no name of a part, op or weight" for n in strange if n]
     if len(ranks) > 1:
-        problems.append(f"train: {shown(text)} gives r more than once")
+        problems.append(f"train: {quote(text)} gives r more than once")
     rank: Expr = r_a
     for word in ranks[:1]:
         match = re.fullmatch(r"r\s*=\s*([0-9]{1,9})", word)
         if match is None or not 0 < int(match[1]) <= _MOST:
-            problems.append(f"train: {shown(word)}: r=NUMBER from 1 to {_MOST} is accepted")
+            problems.append(f"train: {quote(word)}: r=NUMBER from 1 to {_MOST} is accepted")
         else:
             rank = Integer(match[1])
     if problems:
@@ -146,7 +146,7 @@ def _weights_of_term(model: Model, term: _Term) -> set[Key]:
         raise InputError(problems)
     left = every - meant if term.but else meant
     if not left:
-        raise InputError(f"train: {shown(term.text)} leaves no weight that is trained")
+        raise InputError(f"train: {quote(term.text)} leaves no weight that is trained")
     return left
 
 
@@ -181,7 +181,7 @@ def _twice(name: str, paths: Collection[str]) -> list[str]:
         return []
     blocks = ".".join(inner[0].split(".")[:2])
     ops = ".".join(inner[0].removeprefix(f"{blocks}.").partition(f"{name}.")[:1]) + name
-    return [f"train: {shown(name)} means {blocks} and {ops} in it: one of these is accepted"]
+    return [f"train: {quote(name)} means {blocks} and {ops} in it: one of these is accepted"]
 
 
 def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tuple[Model, set[Key]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.program.grids import Top
 from symbolic_cost.program.lowering import lowered
@@ -81,7 +81,7 @@ class Compiled:
 
     def _checked(self, values: Mapping[str, Any]) -> dict[str, Floats]:
         if not isinstance(values, Mapping):
-            raise InputError(f"values = {shown(values)}: a mapping of numbers by name is accepted")
+            raise InputError(f"values = {quote(values)}: a mapping of numbers by name is accepted")
         problems = [f"no value for symbol {name!r}" for name in self.inputs if name not in values]
         arrays: dict[str, Floats] = {}
         for name, value in values.items():
@@ -118,7 +118,7 @@ def _floats(name: str, value: ArrayLike) -> Floats:
     try:
         array = np.asarray(value)
     except ValueError as error:  # lists of several lengths
-        text = f"{name} = {shown(value)}: numbers in rows of one length are accepted"
+        text = f"{name} = {quote(value)}: numbers in rows of one length are accepted"
         raise InputError(text) from error
     entry = GLOSSARY[name]
     accepted = "positive integers" if entry.integer else "positive finite numbers"

@@ -2,7 +2,7 @@
 
 import re
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 
 _SPAN = re.compile(r"\s*([0-9]{1,12})\s*:\s*([0-9]{1,12})\s*", re.ASCII)
 
@@ -19,7 +19,7 @@ def integers(text: str) -> range:
     read = _SPAN.fullmatch(text) if len(text) <= _LONGEST else None
     least, most = (int(read[1]), int(read[2])) if read else (0, 0)
     if not 0 < least <= most:
-        raise InputError(f"range {shown(text)}: LEAST:MOST is accepted, as in 1:64")
+        raise InputError(f"range {quote(text)}: LEAST:MOST is accepted, as in 1:64")
     return range(least, most + 1)
 
 

@@ -192,9 +192,9 @@ class Derivation:
 
     def table(self, parts: Iterable[Part]) -> CostTable:
         """Return the costs of parts of the model, by path, as often as they occur."""
-        return self.joined(self.parts(parts))
+        return self.combined(self.parts(parts))
 
-    def joined(self, costs: Iterable[PartCosts]) -> CostTable:
+    def combined(self, costs: Iterable[PartCosts]) -> CostTable:
         """Return the costs of parts as one table."""
         listed = tuple(costs)
         rows = tuple(row for one in listed for row in one.rows)

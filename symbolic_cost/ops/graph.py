@@ -16,8 +16,8 @@ from sympy import Expr, Integer
 from symbolic_cost.algebra import Term, add, mul
 from symbolic_cost.axes import At, Axis, Glossary, Role
 from symbolic_cost.checking import Names, checked
-from symbolic_cost.display import Shown
-from symbolic_cost.errors import PatternError, refuse, shown, unknown
+from symbolic_cost.display import NotebookTable
+from symbolic_cost.errors import PatternError, quote, refuse, unknown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.stored import Stored
@@ -54,7 +54,7 @@ class Part:
             Constants and tensors shared by the model ("@") need no port.
         place: where it stands; a repeated part is a block unless said otherwise.
         joins: path of a later part into whose result its own is put: images among the tokens.
-        kept: of what comes from outside, what a part before keeps for backward already.
+        saved_before: of what comes from outside, what a part before keeps for backward already.
         share: of the microbatches that its stage runs, how many pass it: half where they enter at
             both ends of a pipeline.
         chunks: of a stage, among which its repetitions are divided: blocks in a row are of one.
@@ -66,7 +66,7 @@ class Part:
     takes: Mapping[str, str] = field(default_factory=lambda: _BEFORE)
     place: Place | None = None
     joins: str = ""
-    kept: tuple[str, ...] = ()
+    saved_before: tuple[str, ...] = ()
     share: Expr = Integer(1)
     chunks: Expr = Integer(1)
 
@@ -148,7 +148,7 @@ Weights = tuple[tuple[Op, Operand], ...]
 
 @checked
 @dataclass(frozen=True)
-class Model(Shown):
+class Model(NotebookTable):
     """Parts and the sizes of their axes.
 
     Args:
@@ -204,7 +204,7 @@ class Model(Shown):
     def _sizeless(self) -> Iterator[str]:
         """Say which sizes are none: zero, negative or complex numbers, and those of no number."""
         yield from (
-            f"model {self.name!r}: axis {axis} has size {shown(length)}: "
+            f"model {self.name!r}: axis {axis} has size {quote(length)}: "
             "a positive number or a symbol is accepted"
             for axis, length in self.sizes.items()
             if not _is_size(length)
@@ -289,7 +289,7 @@ class Model(Shown):
         operands = (o for op in part.ops for o in (*op.inputs, *op.outputs))
         return frozenset(axis for operand in operands for axis in operand.axes)
 
-    def cut(self, parts: Iterable[Part]) -> Model:
+    def submodel(self, parts: Iterable[Part]) -> Model:
         """Return the model of some of its parts; what the others hand on comes from outside.
 
         For example the last stage of a pipeline holds blocks and the head: the blocks take from

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import InputError, UnknownNameError, shown, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, quote, unknown
 from symbolic_cost.lazy import Recent
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
@@ -229,7 +229,7 @@ def recompute_policy(name: str) -> Recompute:
         return POLICIES[base]
     if not re.fullmatch(r"[0-9]{1,9}", every) or int(every) < 1:
         raise InputError(
-            f"recompute policy {shown(name)}: {shown(every)} is not a positive integer"
+            f"recompute policy {quote(name)}: {quote(every)} is not a positive integer"
         )
     return replace(FULL, name=name, every=Integer(every))
 
@@ -238,7 +238,7 @@ def _joined(name: str, words: list[str]) -> Recompute:
     """Return the policy of some modules."""
     twice = sorted({word for word in words if words.count(word) > 1})
     if twice:
-        raise InputError(f"recompute policy {shown(name)}: {', '.join(twice)} stands twice")
+        raise InputError(f"recompute policy {quote(name)}: {', '.join(twice)} stands twice")
     own = tuple(module for module in MODULES.values() if module.name in words)
     meaning = "; ".join(module.meaning for module in own)
     return Recompute(name, f"{meaning} run again", " or ".join(words), own)

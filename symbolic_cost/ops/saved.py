@@ -33,7 +33,7 @@ def book_saved(book: Book, flow: Flow) -> None:
             region_of = made_in.get(stored.tensor)
             if region is not None and (region_of == region or stored.tensor.startswith("@")):
                 continue
-            elsewhere = stored.tensor in book.part.kept
+            elsewhere = stored.tensor in book.part.saved_before
             if (
                 stored.tensor not in booked
                 and not elsewhere

@@ -18,7 +18,7 @@ from symbolic_cost.units import Unit
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StateTensor:
     """A tensor that belongs to a weight.
 
     Args:
@@ -38,8 +38,8 @@ class Update:
     """
 
     name: str
-    reads: tuple[Held, ...]
-    writes: tuple[Held, ...]
+    reads: tuple[StateTensor, ...]
+    writes: tuple[StateTensor, ...]
     flop: Expr
     units: Units = Units.VECTOR
     source: str = "definition"

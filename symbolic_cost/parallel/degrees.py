@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import shown
+from symbolic_cost.errors import quote
 from symbolic_cost.parallel.catalogue import Entry
 from symbolic_cost.symbols import exact
 
@@ -69,7 +69,7 @@ def copy_problems(copies: Expr | int, degrees: Mapping[str, Degrees]) -> list[st
     if copies == 1:
         return []
     if not is_degree(copies):
-        return [f"{KEY_COPIES}={shown(copies)}: a positive integer is accepted"]
+        return [f"{KEY_COPIES}={quote(copies)}: a positive integer is accepted"]
     ranks = exact(degrees["tp"][0]) if "tp" in degrees else Integer(1)
     whole = not ranks.is_Integer or ranks % copies == 0
     if "tp" in degrees and whole:

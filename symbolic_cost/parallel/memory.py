@@ -12,7 +12,7 @@ from symbolic_cost import symbols
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions, Saved
-from symbolic_cost.errors import Problems, shown, unknown
+from symbolic_cost.errors import Problems, quote, unknown
 from symbolic_cost.extrema import Min
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
@@ -21,7 +21,7 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.liveness import Backward, Making, Software
-from symbolic_cost.parallel.moments import Held
+from symbolic_cost.parallel.moments import DeviceBytes
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.part_memory import STATES, PartMemory, part_memory
 from symbolic_cost.parallel.pipeline import Pipeline
@@ -78,7 +78,7 @@ class Training:
         """Refuse names that are none, and numbers that are no count."""
         problems = Problems()
         problems.texts += [
-            f"Training: {name} = {shown(value)}: {described(hint)} is accepted"
+            f"Training: {name} = {quote(value)}: {described(hint)} is accepted"
             for name, value, hint in (
                 ("recompute", self.recompute, Recompute),
                 ("offload", self.offload, frozenset[str]),
@@ -101,11 +101,11 @@ class Training:
         problems.texts += [unknown("offload", name, accepted) for name in strange]
         number = symbols.exact(self.microbatches)
         if number.is_extended_positive is False:
-            problems.texts.append(f"microbatches = {shown(number)}: a positive number is accepted")
+            problems.texts.append(f"microbatches = {quote(number)}: a positive number is accepted")
         problems.refuse()
         object.__setattr__(self, "microbatches", number)
 
-    def kept(self, conventions: Conventions) -> Conventions:
+    def conventions_of(self, conventions: Conventions) -> Conventions:
         """Return conventions with what the training says of saved inputs; the same for the same."""
         if self.saved is None or self.saved is conventions.saved:
             return conventions
@@ -116,7 +116,7 @@ class Training:
         """Return the same with the bytes of the precision; of the same answers one object."""
         key = (id(conventions), self.saved, self.precision)
         make = precision(self.precision).applied
-        return _COUNTED.of(key, lambda: (conventions, make(self.kept(conventions))))[1]
+        return _COUNTED.of(key, lambda: (conventions, make(self.conventions_of(conventions))))[1]
 
 
 _COUNTED: Recent[tuple[Conventions, Conventions]] = Recent(64)
@@ -172,10 +172,10 @@ class Memory:
         )
         return replace(self._costs(stage).table, rows=tuple(placed))
 
-    def held(self, stage: Stage) -> Held:
+    def device_bytes(self, stage: Stage) -> DeviceBytes:
         """Return what the device holds [byte], by quantity and phase of a workspace."""
         parts = self._parts(stage)
-        sums: Held = {}
+        sums: DeviceBytes = {}
         training = self.training
         here = {q: 1 - training.hosted(q) for q in Quantity if q.value in training.offload}
         gone = {quantity for quantity, share in here.items() if share == 0}
@@ -238,7 +238,7 @@ class Memory:
                 tuple(weight.tensor for _, weight in own),
             )
             if what not in costs.derived:
-                rows = tuple(states.kept(costs.part.path, own))
+                rows = tuple(states.state_rows(costs.part.path, own))
                 backward = Backward(costs, executed, rules, chosen.recompute, self.software)
                 costs.derived[what] = part_memory(backward, rows)
             parts.append((costs, costs.derived[what]))
@@ -262,7 +262,7 @@ class Memory:
     @cached_property
     def _behind(self) -> frozenset[str]:
         """Paths of what stands behind the first block, on the last chunk of all."""
-        parts = self.divided.own.parts
+        parts = self.divided.split_model.parts
         first = next((place for place, part in enumerate(parts) if part.is_block), len(parts))
         return frozenset(part.path for part in parts[first:])
 

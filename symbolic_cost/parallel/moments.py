@@ -27,7 +27,7 @@ Workspaces are of a phase, and gradients that every step makes anew, those of a 
 """
 
 
-Held: TypeAlias = dict[tuple[Quantity, Phase | None], list[Expr]]
+DeviceBytes: TypeAlias = dict[tuple[Quantity, Phase | None], list[Expr]]
 """What the device holds [byte], by quantity and phase of a workspace."""
 
 
@@ -36,7 +36,7 @@ def moments(table: CostTable) -> dict[str, Expr]:
     return at_moments(_by_quantity(table))
 
 
-def at_moments(held: Held) -> dict[str, Expr]:
+def at_moments(held: DeviceBytes) -> dict[str, Expr]:
     """Return sums by moment, of what is there by quantity and phase of a workspace."""
     return {
         name: add(*(term for key in _present(name) for term in held.get(key, ())))
@@ -44,14 +44,14 @@ def at_moments(held: Held) -> dict[str, Expr]:
     }
 
 
-def shares(held: CostTable | Held, moment: str) -> dict[str, Expr]:
+def shares(held: CostTable | DeviceBytes, moment: str) -> dict[str, Expr]:
     """Return what the device holds at a moment of the step [byte], by quantity."""
     sums = _by_quantity(held) if isinstance(held, CostTable) else held
     present = _present(moment)
     return {key[0].value: add(*terms) for key, terms in sums.items() if key in present}
 
 
-def _by_quantity(table: CostTable) -> Held:
+def _by_quantity(table: CostTable) -> DeviceBytes:
     passing = (Phase.BACKWARD_INPUT, Phase.BACKWARD_WEIGHT, Phase.STEP)
     return grouped(
         ((row.quantity, row.phase if row.phase in passing else None), row.total)

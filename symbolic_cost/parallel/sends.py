@@ -112,7 +112,7 @@ def _tied(
         if tensor in firsts:
             first = firsts[tensor]
             there, back = gradients.turned(last, first), gradients.turned(first, last)
-            added = _between_ends(gradients.kept(first))
+            added = _between_ends(gradients.shard_bytes(first))
             both = (*there, added, *back) if stage in plan.exit else (added,)
             yield from ((first.tensor, move) for move in both)
 
@@ -124,7 +124,7 @@ class _Gradients:
     counter: Counter
     placement: Placement
 
-    def kept(self, weight: Operand) -> Expr:
+    def shard_bytes(self, weight: Operand) -> Expr:
         """Return the bytes of what a rank keeps: its shard where it keeps no more."""
         shards = self.placement.stored_over("weight_gradient", weight.axes)
         size = self.counter.moved(weight) * self.counter.elements(weight.axes)
@@ -133,7 +133,7 @@ class _Gradients:
     def turned(self, old: Operand, new: Operand) -> Iterator[Collective]:
         """Yield what brings a gradient from one cut to another."""
         have, need = cuts(self.placement, old, new)
-        for move in moves(have, need, self.kept(old), self.placement):
+        for move in moves(have, need, self.shard_bytes(old), self.placement):
             ranks = self.placement.degree(move.meshes)
             yield Collective(move.kind, move.meshes, ranks, move.elements, move.axis)
 

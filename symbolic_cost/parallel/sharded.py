@@ -16,7 +16,7 @@ from symbolic_cost.ops.matrices import is_hidden_matrix
 from symbolic_cost.ops.op import Op, Use
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.ops.update import Held, Update, Work
+from symbolic_cost.ops.update import StateTensor, Update, Work
 from symbolic_cost.parallel.states import Optimizer, Precision
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
@@ -70,10 +70,10 @@ class States:
     def rows(self) -> Iterator[Row]:
         """Yield master weights and moments of every weight [byte]."""
         for part, weights in self.model.learned:
-            for row in self.kept(part.path, weights):
+            for row in self.state_rows(part.path, weights):
                 yield replace(row, count=part.repeat)
 
-    def kept(self, path: str, weights: Weights) -> Iterator[Row]:
+    def state_rows(self, path: str, weights: Weights) -> Iterator[Row]:
         """Yield master weights and moments of a part, once [byte]; see `update`."""
         for op, weight in weights:
             row = Row(
@@ -147,11 +147,14 @@ class States:
         It updates the master weight and casts it, or the weight itself where there is none.
         """
         elements = self._elements(weight.axes)
-        used = Held(weight.tensor, self._counter.bytes(weight))
-        master = Held(f"{weight.tensor}.master", self._master(op, weight))
+        used = StateTensor(weight.tensor, self._counter.bytes(weight))
+        master = StateTensor(f"{weight.tensor}.master", self._master(op, weight))
         weights = (master,) if self.precision.master else (used,)
         moments = self._moment_bytes(op, weight)
-        states = (*weights, *((Held(f"{weight.tensor}.moments", moments),) if moments != 0 else ()))
+        states = (
+            *weights,
+            *((StateTensor(f"{weight.tensor}.moments", moments),) if moments != 0 else ()),
+        )
         chosen = self.optimizer
         yield Update(
             OPTIMIZER,
@@ -173,9 +176,9 @@ class States:
         n = Min(rows, columns)
         return mul(self.optimizer.products, matrices, 4 * n * rows * columns + 2 * n**3)
 
-    def _gradient(self, weight: Operand) -> Held:
+    def _gradient(self, weight: Operand) -> StateTensor:
         gradient = weight.gradient()
-        return Held(gradient.tensor, self._counter.bytes(gradient))
+        return StateTensor(gradient.tensor, self._counter.bytes(gradient))
 
     @cached_property
     def _counter(self) -> Counter:

@@ -132,7 +132,7 @@ def cut_stage(
             f"pp: model {model.name!r} ends with a block of its own, of which every stage would "
             f"hold a share: {'; '.join(unlike)}"
         )
-    return model.cut(held)
+    return model.submodel(held)
 
 
 def block_conditions(model: Model, stages: Expr, pipeline: Pipeline) -> tuple[Condition, ...]:

@@ -14,8 +14,8 @@ from sympy import Expr, Integer, Mul, Symbol
 
 from symbolic_cost.axes import At, Axis
 from symbolic_cost.checking import checked
-from symbolic_cost.display import Shown
-from symbolic_cost.errors import InputError, PlacementError, UnknownNameError, shown, unknown
+from symbolic_cost.display import NotebookTable
+from symbolic_cost.errors import InputError, PlacementError, UnknownNameError, quote, unknown
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
@@ -54,7 +54,7 @@ _LEVELS = {0: (), 1: ("optimizer",), 2: ("weight_gradient", "optimizer"), 3: STO
 
 @checked
 @dataclass(frozen=True)
-class Strategy(Shown):
+class Strategy(NotebookTable):
     """Degrees by strategy name; see `STRATEGIES`.
 
     Args:
@@ -314,15 +314,15 @@ def parse_strategy(text: str) -> Strategy:
         name, equals, value = (piece.strip() for piece in part.partition("="))
         numbers = value.split("x")
         if name in degrees:
-            problems.append(f"{shown(name)} is given twice")
+            problems.append(f"{quote(name)} is given twice")
         elif name not in STRATEGIES and name not in options:
             problems.append(unknown("strategy", name, [*STRATEGIES, *options], WORDS))
         elif equals and not all(map(_NUMBER.fullmatch, numbers)):
             problems.append(
-                f"{shown(part)}: {shown(value)} is not a positive integer up to {MOST_RANKS}"
+                f"{quote(part)}: {quote(value)} is not a positive integer up to {MOST_RANKS}"
             )
         elif name in options and (not equals or len(numbers) > 1):
-            problems.append(f"{shown(part)}: {name} takes one number, such as {name}=1")
+            problems.append(f"{quote(part)}: {name} takes one number, such as {name}=1")
         else:
             symbolic = () if equals else tuple(STRATEGIES[name].meshes.values())
             degrees[name] = tuple(map(int, numbers)) if equals else symbolic

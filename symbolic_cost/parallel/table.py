@@ -173,7 +173,7 @@ class Divided:
         return placed if placed.split is split else _Placed(split, ranks)
 
     @property
-    def own(self) -> Model:
+    def split_model(self) -> Model:
         """The model with the axes of the strategy."""
         return self._placed.own
 
@@ -209,7 +209,7 @@ class Divided:
         return self._tables[key]
 
     def _derived(self, stage: Stage, recompute: Recompute) -> StageCosts:
-        own, ranks = self.own, self.ranks
+        own, ranks = self.split_model, self.ranks
         derivation = self._placed.derivation(self.conventions, recompute)
 
         def in_their_steps(row: Row) -> tuple[Row, ...]:
@@ -253,7 +253,7 @@ class StageCosts:
         known = divided.sent
         if key not in known:
             known[key] = stage_rows(
-                divided.own,
+                divided.split_model,
                 divided.conventions,
                 divided.placement,
                 lambda: self._joined,
@@ -270,7 +270,7 @@ class StageCosts:
 
     @cached_property
     def _joined(self) -> CostTable:
-        return self.derivation.joined(self.parts)
+        return self.derivation.combined(self.parts)
 
     @cached_property
     def buffers(self) -> tuple[Row, ...]:
@@ -278,7 +278,7 @@ class StageCosts:
         if self.divided.placement.degrees.keys().isdisjoint(BUFFERS):
             return ()
         rows = (row for one in self.parts for row in one.once)
-        return tuple(step_buffers(rows, self.divided.own.axes))
+        return tuple(step_buffers(rows, self.divided.split_model.axes))
 
     @cached_property
     def table(self) -> CostTable:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from symbolic_cost.errors import refuse, shown
+from symbolic_cost.errors import quote, refuse
 from symbolic_cost.parallel.orders import Pass, Place, Task
 from symbolic_cost.parallel.schedules import Schedule, schedule
 from symbolic_cost.records import dataclass
@@ -73,7 +73,7 @@ def timeline(
 def _check(plan: Schedule, stages: int, microbatches: int, chunks: int) -> None:
     sizes = {pp: stages, M: microbatches, v: chunks}
     problems = [
-        f"{meaning}={shown(number)}: a positive integer is accepted"
+        f"{meaning}={quote(number)}: a positive integer is accepted"
         for meaning, number in (("pp", stages), ("microbatches", microbatches), ("chunks", chunks))
         if type(number) is not int or number < 1
     ]

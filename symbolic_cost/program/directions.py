@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symbolic_cost.program.intervals import Intervals
-from symbolic_cost.program.spans import Known
+from symbolic_cost.program.spans import RegisterSpan
 from symbolic_cost.program.tape import Step
 from symbolic_cost.records import dataclass
 
@@ -39,7 +39,7 @@ _TURNS = frozenset({"sub", "ge", "gt"})
 
 
 def _direction(
-    step: Step, rising: Sequence[int], falling: Sequence[int], known: Sequence[Known]
+    step: Step, rising: Sequence[int], falling: Sequence[int], known: Sequence[RegisterSpan]
 ) -> tuple[int, int]:
     kind, taken = step
     ups, downs = [rising[one] for one in taken], [falling[one] for one in taken]

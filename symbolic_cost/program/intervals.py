@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.program.exact import Number
-from symbolic_cost.program.spans import CERTAIN, ROUNDED, Known, Span, enclosed, span_of, widened
+from symbolic_cost.program.spans import (
+    CERTAIN,
+    ROUNDED,
+    RegisterSpan,
+    Span,
+    enclosed,
+    span_of,
+    widened,
+)
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.records import dataclass
 
@@ -34,7 +42,7 @@ class Intervals:
         self._constants = [enclosed(one) for one in tape.constants]
         self._integral = _integral(tape)
         self._ended = _ended(tape)
-        self.known: list[Known] = []
+        self.known: list[RegisterSpan] = []
         self._doubtful: list[NDArray[np.bool_] | None] | None = None
         self._run(low, high)
 
@@ -61,7 +69,7 @@ class Intervals:
         learning = len(self.known) < len(self._integral)
         if learning:
             self.known = [
-                Known(span, whole=whole)
+                RegisterSpan(span, whole=whole)
                 for span, whole in zip(registers, self._integral, strict=False)
             ]
         known, tape = self.known, self.tape
@@ -74,13 +82,13 @@ class Intervals:
                     of = [known[one] for one in taken]
                     span = ROUNDED[kind](spans, of)
                     if learning:
-                        known.append(Known(span, whole=self._integral[place]))
+                        known.append(RegisterSpan(span, whole=self._integral[place]))
                     if not known[place].whole:
                         span = widened(kind, span, spans, [*of, known[place]])
                     if kind == "mul" and taken[0] == taken[1]:
                         span = (np.maximum(span[0], 0.0), span[1])  # no square is negative
                 if learning:
-                    known[place:] = [Known(span, whole=self._integral[place])]
+                    known[place:] = [RegisterSpan(span, whole=self._integral[place])]
                 if self._doubtful is not None:
                     self._doubtful.append(_doubt(kind, span))
                 registers.append(span)

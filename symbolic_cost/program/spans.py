@@ -29,7 +29,7 @@ _TINY = 5e-324
 _MAX = float(np.finfo(np.float64).max)
 
 
-class Known:
+class RegisterSpan:
     """What holds of one register in all boxes.
 
     Args:
@@ -97,24 +97,24 @@ CERTAIN: Mapping[str, Callable[..., Span]] = {
 # ---------------------------------------------------------------------- steps that round
 
 
-def _sum(spans: Sequence[Span], _: Sequence[Known]) -> Span:
+def _sum(spans: Sequence[Span], _: Sequence[RegisterSpan]) -> Span:
     one, other = spans
     return one[0] + other[0], one[1] + other[1]
 
 
-def _difference(spans: Sequence[Span], _: Sequence[Known]) -> Span:
+def _difference(spans: Sequence[Span], _: Sequence[RegisterSpan]) -> Span:
     one, other = spans
     return one[0] - other[1], one[1] - other[0]
 
 
-def _product(spans: Sequence[Span], known: Sequence[Known]) -> Span:
+def _product(spans: Sequence[Span], known: Sequence[RegisterSpan]) -> Span:
     one, other = spans
     if all(own.positive and own.bounded for own in known):
         return one[0] * other[0], one[1] * other[1]
     return _extremes(*(a * b for a in one for b in other), empty=0.0)
 
 
-def _quotient(spans: Sequence[Span], known: Sequence[Known]) -> Span:
+def _quotient(spans: Sequence[Span], known: Sequence[RegisterSpan]) -> Span:
     one, other = spans
     if known[0].positive and known[1].nonzero:
         return one[0] / other[1], one[1] / other[0]
@@ -131,30 +131,30 @@ def _extremes(*values: Floats, empty: float) -> Span:
     return np.minimum.reduce(fixed), np.maximum.reduce(fixed)
 
 
-def _reciprocal(spans: Sequence[Span], known: Sequence[Known]) -> Span:
+def _reciprocal(spans: Sequence[Span], known: Sequence[RegisterSpan]) -> Span:
     return _quotient([_ONE, spans[0]], [_KNOWN_ONE, known[0]])
 
 
 _ONE: Span = (np.ones(1), np.ones(1))
-_KNOWN_ONE = Known(_ONE, whole=True)
+_KNOWN_ONE = RegisterSpan(_ONE, whole=True)
 
 
-def _root(spans: Sequence[Span], _: Sequence[Known]) -> Span:
+def _root(spans: Sequence[Span], _: Sequence[RegisterSpan]) -> Span:
     low, high = spans[0]
     return np.sqrt(np.maximum(low, 0.0)), np.sqrt(np.maximum(high, 0.0))
 
 
-def _logarithm(spans: Sequence[Span], _: Sequence[Known]) -> Span:
+def _logarithm(spans: Sequence[Span], _: Sequence[RegisterSpan]) -> Span:
     return tuple(  # type: ignore[return-value]  # two
         np.where(end > 0, np.log2(np.where(end > 0, end, 1.0)), -np.inf) for end in spans[0]
     )
 
 
-def _power(spans: Sequence[Span], _: Sequence[Known]) -> Span:
+def _power(spans: Sequence[Span], _: Sequence[RegisterSpan]) -> Span:
     return np.exp2(spans[0][0]), np.exp2(spans[0][1])
 
 
-ROUNDED: Mapping[str, Callable[[Sequence[Span], Sequence[Known]], Span]] = {
+ROUNDED: Mapping[str, Callable[[Sequence[Span], Sequence[RegisterSpan]], Span]] = {
     "add": _sum,
     "sub": _difference,
     "mul": _product,
@@ -166,7 +166,7 @@ ROUNDED: Mapping[str, Callable[[Sequence[Span], Sequence[Known]], Span]] = {
 }
 
 
-def widened(kind: str, span: Span, spans: Sequence[Span], known: Sequence[Known]) -> Span:
+def widened(kind: str, span: Span, spans: Sequence[Span], known: Sequence[RegisterSpan]) -> Span:
     """Return bounds beyond those that were rounded to the nearest.
 
     x (1 - 2**-52) is at most the float below x, as x 2**-52 is at least one unit in the last

@@ -123,7 +123,7 @@ class Terms:
         """Return the number that a node is, if it is one."""
         return self.graph.value(node)
 
-    def whole(self, node: int) -> bool:
+    def is_integer(self, node: int) -> bool:
         """Tell whether a node is whole whatever its symbols count, as far as that is certain."""
         answer = self._whole.get(node)
         if answer is None:
@@ -138,12 +138,14 @@ class Terms:
         if kind == "sym":
             return bool(own[2])
         if kind == "add":
-            parts = (type(by) is int and self.whole(one) for one, by in own[2])
+            parts = (type(by) is int and self.is_integer(one) for one, by in own[2])
             return type(own[1]) is int and all(parts)
         if kind == "mul":
-            return type(own[1]) is int and all(by > 0 and self.whole(one) for one, by in own[2])
+            return type(own[1]) is int and all(
+                by > 0 and self.is_integer(one) for one, by in own[2]
+            )
         if kind in ("max", "min"):
-            return all(map(self.whole, own[1]))
+            return all(map(self.is_integer, own[1]))
         return kind in ("ceil", "floor", "ge", "gt")
 
 

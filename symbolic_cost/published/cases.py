@@ -27,7 +27,7 @@ from typing import Any
 
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.published.contract import Comparison
 from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.results import SLIP, Erratum, Result, result_of
@@ -81,12 +81,12 @@ class Case:
             if name not in self.inputs
         ]
         problems += [
-            f"input {name} of {self.name} is {shown(value)}: a finite number is accepted"
+            f"input {name} of {self.name} is {quote(value)}: a finite number is accepted"
             for name, value in own.items()
             if not (_number(value) or (isinstance(value, str) and value == self.inputs.get(name)))
         ]
         problems += [
-            f"row {shown(row)} of {self.name}: {', '.join(self.columns)} are accepted"
+            f"row {quote(row)} of {self.name}: {', '.join(self.columns)} are accepted"
             for row in rows
             if not isinstance(row, list | tuple) or len(row) != len(self.columns)
         ]
@@ -192,7 +192,7 @@ class Work:
             if name not in self.cases
         ]
         problems += [
-            f"case {name} is {shown(numbers)}: inputs by name are accepted"
+            f"case {name} is {quote(numbers)}: inputs by name are accepted"
             for name, numbers in inputs.items()
             if not isinstance(numbers, Mapping)
         ]

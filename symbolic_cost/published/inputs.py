@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sympy import Expr
 
-from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.published.cases import numbered
 from symbolic_cost.reading import json_value, read_text
 
@@ -49,7 +49,7 @@ class Inputs(BaseModel):
         """
         try:
             if not isinstance(inputs, Mapping):
-                raise InputError(f"inputs are {shown(inputs)}: a mapping by name is accepted")
+                raise InputError(f"inputs are {quote(inputs)}: a mapping by name is accepted")
             accepted = cls.model_validate(cls.in_our_names(inputs))
         except ValidationError as error:
             raise InputError([cls._problem_text(problem) for problem in error.errors()]) from None
@@ -85,9 +85,9 @@ class Inputs(BaseModel):
             place = f" of {'.'.join(groups)!r}" if groups else ""
             return unknown(f"input{place}", last, group.model_fields)
         if problem["type"] == "missing":
-            return f"input {shown(name)} is missing"
+            return f"input {quote(name)} is missing"
         message = problem["msg"][0].lower() + problem["msg"][1:]
-        return f"input {shown(name)} is {shown(problem['input'])}: {message}"
+        return f"input {quote(name)} is {quote(problem['input'])}: {message}"
 
     @classmethod
     def _group(cls, groups: list[str]) -> type[Inputs]:
@@ -122,7 +122,7 @@ def read_inputs(path: str) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read, is too large, or is not one JSON object.
     """
-    place = f"inputs file {shown(path, 200)}"
+    place = f"inputs file {quote(path, 200)}"
     values = json_value(read_text(path, MOST_BYTES, place), place)
     if not isinstance(values, dict):
         raise InputError(f'{place}: holds no object; write for example {{"b": 1, "l": 2048}}')

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.published.contract import Comparison, last_digit, rounded_like
 from symbolic_cost.records import dataclass
 from symbolic_cost.typed import Formula
@@ -62,7 +62,7 @@ class Result:
                 return exact == printed
             case ["rel", share]:
                 return abs(exact / printed - 1) <= Fraction(share)
-        raise InputError(f"{self.name}: {shown(self.how)} is no way to compare")
+        raise InputError(f"{self.name}: {quote(self.how)} is no way to compare")
 
 
 def _rounded(printed: str, value: float | Fraction) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
+from symbolic_cost.errors import InputError, looked_up, quote, refuse, unknown
 from symbolic_cost.grouping import grouped
 from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.scaling.law import Constants, Law
@@ -85,7 +85,7 @@ def laws_of(data: Mapping[str, Any], place: str) -> dict[str, Law]:
     declared: dict[str, Law] = {}
     for name, own in data.items():
         if not isinstance(own, Mapping):
-            problems.append(f"{place}: {shown(name)} is {shown(own)}: a table of a law is accepted")
+            problems.append(f"{place}: {quote(name)} is {quote(own)}: a table of a law is accepted")
             continue
         entry = {**data.get(str(own.get("like", "")), {}), **own}
         told = list(_entry_problems(entry))
@@ -107,7 +107,7 @@ def _entry_problems(entry: Mapping[str, Any]) -> list[str]:
     told = [unknown("key", key, _KEYS) for key in entry if key not in _KEYS]
     told += [f"{key} is missing" for key in ("meaning", "variables", "value") if key not in entry]
     told += [
-        f"{key} is {shown(entry[key])}: a table is accepted"
+        f"{key} is {quote(entry[key])}: a table is accepted"
         for key in _TABLES
         if not isinstance(entry.get(key, {}), Mapping)
     ]
@@ -119,7 +119,7 @@ def _entry_problems(entry: Mapping[str, Any]) -> list[str]:
             for name, text in entry.get(key, {}).items()
         }
     told += [
-        f"{key} is {shown(text)}: text is accepted"
+        f"{key} is {quote(text)}: text is accepted"
         for key, text in texts.items()
         if not isinstance(text, str)
     ]
@@ -127,19 +127,19 @@ def _entry_problems(entry: Mapping[str, Any]) -> list[str]:
         return told
     for key, bounds in entry.get("parameters", {}).items():
         if not (_pair(bounds) and bounds[0] < bounds[1]):
-            told.append(f"parameters.{key} is {shown(bounds)}: [least, largest] is accepted")
+            told.append(f"parameters.{key} is {quote(bounds)}: [least, largest] is accepted")
     for key, constants in entry.get("sets", {}).items():
         if not (isinstance(constants, Mapping) and isinstance(constants.get("values"), Mapping)):
             told.append(f'sets.{key}: {{ values = {{...}}, source = "..." }} is accepted')
             continue
         told += [
-            f"sets.{key}.values.{name} is {shown(value)}: a finite number is accepted"
+            f"sets.{key}.values.{name} is {quote(value)}: a finite number is accepted"
             for name, value in constants["values"].items()
             if not _finite(value)
         ]
         told += [f"sets.{key}.source is missing"] if not constants.get("source") else []
         told += [
-            f"sets.{key}.ranges.{name} is {shown(pair)}: [least, largest] is accepted"
+            f"sets.{key}.ranges.{name} is {quote(pair)}: [least, largest] is accepted"
             for name, pair in constants.get("ranges", {}).items()
             if not _pair(pair)
         ]

@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symbolic_cost.conventions.presets import MODEL_FLOP
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.ledger import CostTable, Quantity
 from symbolic_cost.models.catalog import CATALOG, model
 from symbolic_cost.ops.derive import cost
@@ -68,7 +68,7 @@ class Family:
             model(self.name)  # refuses, with the closest
         if CATALOG[self.name].bindings:
             raise InputError(
-                f"model {shown(self.name)} has sizes: a family such as gpt is accepted"
+                f"model {quote(self.name)} has sizes: a family such as gpt is accepted"
             )
         return cost(model(self.name), MODEL_FLOP)
 

@@ -174,4 +174,4 @@ def _left_out(problem: Problem, best: Floats) -> dict[str, float]:
 
 def _of(problem: Problem, places: NDArray[np.integer[Any]]) -> Problem:
     """Return the same for some of the runs."""
-    return replace(problem, runs=problem.runs.taken(places))
+    return replace(problem, runs=problem.runs.subset(places))

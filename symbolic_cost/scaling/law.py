@@ -12,8 +12,8 @@ from typing import Any
 
 from sympy import Expr, Symbol
 
-from symbolic_cost.display import Shown
-from symbolic_cost.errors import InputError, looked_up, refuse, shown, unknown
+from symbolic_cost.display import NotebookTable
+from symbolic_cost.errors import InputError, looked_up, quote, refuse, unknown
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 from symbolic_cost.typed import Formula, chain
@@ -46,7 +46,7 @@ class Constants:
 
 
 @dataclass(frozen=True, eq=False)
-class Law(Shown):
+class Law(NotebookTable):
     """A scaling law.
 
     Args:
@@ -129,7 +129,7 @@ class Law(Shown):
             if name not in values and name not in self.fixed
         ]
         problems += [
-            f"{name} = {shown(value)}: a positive number is accepted"
+            f"{name} = {quote(value)}: a positive number is accepted"
             for name, value in values.items()
             if name in self.variables and not _accepted(value, name in self.fixed)
         ]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.closed import closed, numeric
 from symbolic_cost.scaling.family import Family
@@ -248,7 +248,7 @@ def _accepted(name: str, value: float) -> float:
         number = math.nan
     if not 0 < number < _MOST:
         raise InputError(
-            f"{name} = {shown(value)}: a number above 0 and below {_MOST:g} is accepted"
+            f"{name} = {quote(value)}: a number above 0 and below {_MOST:g} is accepted"
         )
     return number
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symbolic_cost.errors import refuse, shown, unknown
+from symbolic_cost.errors import quote, refuse, unknown
 from symbolic_cost.reading import csv_rows, in_digits
 from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.law import Law
@@ -55,7 +55,7 @@ class Runs:
         """Count the runs."""
         return len(self.measured)
 
-    def taken(self, places: NDArray[np.integer[Any]]) -> Runs:
+    def subset(self, places: NDArray[np.integer[Any]]) -> Runs:
         """Return some of the runs."""
         groups = tuple(self.groups[int(place)] for place in places) if self.groups else ()
         chosen = {name: column[places] for name, column in self.columns.items()}
@@ -111,7 +111,7 @@ def _numbers(
     """
     numbers = [[_number(row.get(name)) for name in names] for row in rows]
     problems = [
-        f"{place}: row {at}: {name} is {shown(rows[at - 1].get(name))}: "
+        f"{place}: row {at}: {name} is {quote(rows[at - 1].get(name))}: "
         "a positive number is accepted"
         for at, row in enumerate(numbers, 1)
         for name, value in zip(names, row, strict=True)
@@ -127,7 +127,7 @@ def read_runs(path: str, law: Law) -> Runs:
     Raises:
         InputError: the file cannot be read, or as for `runs_of`.
     """
-    place = f"runs file {shown(path, 200)}"
+    place = f"runs file {quote(path, 200)}"
     return runs_of(csv_rows(path, place=place, most=_MOST_BYTES), law, place)
 
 

@@ -85,7 +85,9 @@ class Plan:
     def memory(self) -> float:
         """What the fullest rank holds: weights and the cache at its fullest [byte]."""
         sequences = self.steady.sequences * self.steady.stages
-        return self.sized.held + sequences * self.sized.each(self.steady.load.longest)
+        return self.sized.fixed_bytes + sequences * self.sized.sequence_bytes(
+            self.steady.load.longest
+        )
 
     def slowed(self, slow: dict[str, float]) -> Plan:
         """Return the plan where kinds of kernels take so many times as long."""
@@ -183,7 +185,9 @@ class Choice:
             raise InputError(f"{sized.engine.ranks} GPUs are more than {self.gpus}")
         most = sized.most(self.load.longest)
         if most == 0:
-            need = sized.held + sized.each(self.load.longest) * int(sized.engine.stages)
+            need = sized.fixed_bytes + sized.sequence_bytes(self.load.longest) * int(
+                sized.engine.stages
+            )
             room = USED * float(sized.engine.machine.usable.value)
             raise InputError(
                 f"does not fit: {need / 2**30:.1f} GiB of weights and one sequence on a rank that "
@@ -259,7 +263,7 @@ class Choice:
         prefills = one.prefilling.times if isinstance(one, Pools) else None
         first_sized = prefills.sized if isinstance(prefills, Clock) else sized
         times = (
-            first_sized.prefilled(1, load.own, load.shared)
+            first_sized.prefilled(1, load.prefilled, load.shared)
             if of_prompt
             else sized.stepped(one.sequences, load.context)
         )

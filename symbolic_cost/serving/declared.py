@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from symbolic_cost.errors import InputError, looked_up, shown
+from symbolic_cost.errors import InputError, looked_up, quote
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.models.catalog import CATALOG, Preset
 from symbolic_cost.models.config import from_config
@@ -65,7 +65,7 @@ def predicting(model: str) -> tuple[Declare, Declare | None]:
     Source: deepseek-2024, section 2.2.
     """
     refusal = InputError(
-        f"draft_model = {NEXT!r}: {shown(model)} has no block for further tokens: decoders by name "
+        f"draft_model = {NEXT!r}: {quote(model)} has no block for further tokens: decoders by name "
         "and configurations of deepseek_v3 have one; name a model that drafts"
     )
     if model.endswith(".json"):
@@ -88,7 +88,7 @@ def _head(declare: Declare, shape: Shape) -> Model:
     """Return the part of a model that predicts further tokens, its block one that stages hold."""
     whole = declare(shape)
     parts = [p for p in whole.parts if p.path == "rotation" or p.path.startswith(_PREDICTING)]
-    own = whole.cut(parts)
+    own = whole.submodel(parts)
     placed = (replace(p, place=Place.BLOCK) if p.path.endswith("block") else p for p in own.parts)
     return replace(own, parts=tuple(placed))
 

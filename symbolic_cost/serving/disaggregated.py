@@ -35,7 +35,7 @@ Counts = tuple[int, int]
 class Pair:
     """A kind of engine that prefills and one that decodes."""
 
-    asked: Choice
+    choice: Choice
     first: Clock
     then: Clock
 
@@ -46,7 +46,7 @@ class Pair:
 
     @property
     def _most(self) -> int:
-        return self.then.sized.most(self.asked.load.longest)
+        return self.then.sized.most(self.choice.load.longest)
 
     @property
     def transfer(self) -> float:
@@ -54,15 +54,15 @@ class Pair:
 
         The ranks of both engines send and receive their shares at once; the largest takes longest.
         """
-        tokens, link = self.asked.load.input, self.link
-        size = max(one.sized.each(tokens) for one in (self.first, self.then))
+        tokens, link = self.choice.load.input, self.link
+        size = max(one.sized.sequence_bytes(tokens) for one in (self.first, self.then))
         return size / float(link.bandwidth) + float(link.latency)
 
     @property
     def link(self) -> Link:
         """The link that caches cross: the innermost that joins all GPUs."""
         links = self.then.sized.engine.machine.links
-        gpus = self.asked.gpus
+        gpus = self.choice.gpus
         joining = (one for one in links if one.ranks is None or gpus <= int(one.ranks.value))
         return next(joining, links[-1]).reached
 
@@ -72,7 +72,7 @@ class Pair:
         stages, places = int(first.engine.stages), counts[0] * first.copies
         prefilling = Prefilling(self.first, places, self.transfer, stages, share)
         return Pools(
-            self.asked.load,
+            self.choice.load,
             sequences,
             self.then,
             prefilling,
@@ -82,10 +82,10 @@ class Pair:
 
     def plans(self) -> Iterator[Plan]:
         """Yield plans that meet the targets: at a rate, or on all GPUs by sequences of each."""
-        if self.asked.targets.rate is not None:
-            yield self._at(self.asked.targets.rate)
+        if self.choice.targets.rate is not None:
+            yield self._at(self.choice.targets.rate)
             return
-        for n in self.asked.meeting(lambda n: self._fullest(n)[1], self._most, self.then.sized):
+        for n in self.choice.meeting(lambda n: self._fullest(n)[1], self._most, self.then.sized):
             counts, steady = self._fullest(n)
             flying = replace(steady, sequences=steady.flying)
             yield self._plan(counts, flying, steady.slower)
@@ -102,7 +102,7 @@ class Pair:
 
     def _share(self, sequences: float) -> float:
         """Return the share of the time that prefilling engines may work and meet the TTFT."""
-        one, ttft = self.pools((_MANY, _MANY), sequences), self.asked.targets.ttft
+        one, ttft = self.pools((_MANY, _MANY), sequences), self.choice.targets.ttft
         if ttft is None:
             return MOST_BUSY
         most = min(one.decoded(sequences), MOST_MOVING / self.transfer)
@@ -114,18 +114,18 @@ class Pair:
         one, (first, then) = self.pools((1, 1), sequences, share), self.ranks
         sized = self.first.sized, self.then.sized
         wanted = one.decoded(sequences) * sized[1].copies / (one.let * sized[0].copies)
-        near = int(self.asked.gpus / (then + first * wanted))
-        most = (self.asked.gpus - first) // then
+        near = int(self.choice.gpus / (then + first * wanted))
+        most = (self.choice.gpus - first) // then
         for decoding in {min(most, max(1, near + more)) for more in (0, 1)}:
-            room = (self.asked.gpus - decoding * then) // first
+            room = (self.choice.gpus - decoding * then) // first
             yield min(room, ceil(decoding * wanted)), decoding
 
     def _at(self, rate: float) -> Plan:
         """Return the fewest engines that take requests as they come."""
-        targets, (first, then) = self.asked.targets, self.ranks
+        targets, (first, then) = self.choice.targets, self.ranks
         stages = int(self.then.sized.engine.stages)
         room = roomy(self._most * stages) / stages
-        free = self.pools((self.asked.gpus, 1), room)
+        free = self.pools((self.choice.gpus, 1), room)
 
         def pools(counts: Counts) -> Pools:
             each = rate / (counts[1] * self.then.sized.copies)
@@ -133,21 +133,21 @@ class Pair:
 
         def decodes(number: int) -> bool:
             each = rate / (number * self.then.sized.copies)
-            own = pools((self.asked.gpus, number))
+            own = pools((self.choice.gpus, number))
             keeps = free.decoded(room) >= each and each * self.transfer <= MOST_MOVING
             return keeps and targets.excess(0, own.between_by_chance) <= 1
 
         def prefills(number: int) -> bool:
             own = pools((number, decoding))
             each = rate / (decoding * self.then.sized.copies)
-            return own.taken >= each and targets.excess(own.first_token, 0) <= 1
+            return own.admitted >= each and targets.excess(own.first_token, 0) <= 1
 
-        most = max(1, (self.asked.gpus - first) // then)
+        most = max(1, (self.choice.gpus - first) // then)
         decoding = _least(most, decodes)
         if decoding == 0:
-            counts = ((self.asked.gpus - most * then) // first, most)
+            counts = ((self.choice.gpus - most * then) // first, most)
             raise self._missed(rate, counts, pools(counts))
-        most = (self.asked.gpus - decoding * then) // first
+        most = (self.choice.gpus - decoding * then) // first
         counts = (_least(most, prefills) or most, decoding)
         if not prefills(counts[0]):
             raise self._missed(rate, counts, pools(counts))
@@ -155,7 +155,7 @@ class Pair:
 
     def _missed(self, rate: float, counts: Counts, one: Pools) -> MissedError:
         """Say which pool is too small, with as many engines as there could be."""
-        targets, told = self.asked.targets, f"at {rate:g} requests per second"
+        targets, told = self.choice.targets, f"at {rate:g} requests per second"
         if one.requests * counts[1] * self.then.sized.copies < (1 - _EXACT) * rate:
             most = one.requests * counts[1] * self.then.sized.copies
             words = f"takes {most:.4g} requests per second at most, of {rate:g}"

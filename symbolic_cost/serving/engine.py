@@ -12,7 +12,7 @@ from sympy import Expr, Integer
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import Problems, looked_up, shown
+from symbolic_cost.errors import Problems, looked_up, quote
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.quantized import as_stored as held_as_stored
 from symbolic_cost.models.shape import DECODE, LONGEST_STEP, TRAINING, Shape
@@ -44,7 +44,7 @@ class Engine:
         reading: how their cache is read.
         decoding: how keys and values are read that query heads share.
         borrows: how tensors begin that another engine on the same ranks holds; none unless given.
-        known: what is derived; engines on other ranks that are replaced from this one share it.
+        memo: what is derived; engines on other ranks that are replaced from this one share it.
 
     Raises:
         InputError: every name that is unknown, and what of the strategy does not serve.
@@ -62,7 +62,7 @@ class Engine:
     reading: Reading = Reading.EACH
     decoding: Decoding = Decoding.GROUPED
     borrows: str = ""
-    known: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
+    memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check names, and that the model is one that generates from a cache."""
@@ -76,7 +76,7 @@ class Engine:
         ]
         if not 0 <= self.drafted < LONGEST_STEP:
             accepted = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
-            problems.texts.append(f"drafted = {shown(self.drafted)}: {accepted}")
+            problems.texts.append(f"drafted = {quote(self.drafted)}: {accepted}")
         if self.decoding is Decoding.PER_HEAD and self.kernels.second is None:
             name = self.machine.name
             problems.texts.append(f"decoding: no second-level cache of {name} is on record")

@@ -99,25 +99,25 @@ class Sized:
         own = float(size.xreplace({s: Integer(numbers[s.name]) for s in size.free_symbols}))
         return own + (0.0 if self.drafting is None else self.drafting.cache(tokens))
 
-    def each(self, tokens: int) -> float:
+    def sequence_bytes(self, tokens: int) -> float:
         """Return what one sequence of so many tokens adds to the cache of a rank [byte]."""
         return self.cache(tokens - self.engine.shared)
 
     @cached_property
-    def held(self) -> float:
+    def fixed_bytes(self) -> float:
         """What a rank holds before any sequence: weights, and the cache of a shared prefix."""
         return self.weights + self.cache(self.engine.shared)
 
     @cached_property
     def room(self) -> float:
         """Memory of one rank that is left for the cache [byte]."""
-        return USED * float(self.engine.machine.usable.value) - self.held
+        return USED * float(self.engine.machine.usable.value) - self.fixed_bytes
 
     def most(self, tokens: int) -> int:
         """Return how many sequences of so many tokens fit, in each microbatch of one rank."""
         if self.room <= 0:
             return 0
-        each = self.each(tokens) * int(self.engine.stages)
+        each = self.sequence_bytes(tokens) * int(self.engine.stages)
         return MOST_SEQUENCES if each == 0 else min(MOST_SEQUENCES, int(self.room / each))
 
     @property

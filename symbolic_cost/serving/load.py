@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symbolic_cost.checking import checked
-from symbolic_cost.errors import InputError, Problems, refuse, shown
+from symbolic_cost.errors import InputError, Problems, quote, refuse
 from symbolic_cost.models.shape import LONGEST_STEP
 from symbolic_cost.records import dataclass
 
@@ -42,16 +42,16 @@ class Load:
             ("shared", self.shared, 0, max(0, self.input - 1)),
         )
         problems = [
-            f"{name} = {shown(number)}: an integer from {least} to {most} is accepted"
+            f"{name} = {quote(number)}: an integer from {least} to {most} is accepted"
             for name, number, least, most in bounds
             if not least <= number <= most
         ]
         if not self.yielded >= 1:
-            problems.append(f"yielded = {shown(self.yielded)}: a number from 1 is accepted")
+            problems.append(f"yielded = {quote(self.yielded)}: a number from 1 is accepted")
         refuse(problems)
 
     @property
-    def own(self) -> int:
+    def prefilled(self) -> int:
         """Tokens of a prompt that are prefilled: those that it does not share."""
         return self.input - self.shared
 
@@ -93,7 +93,7 @@ class Targets:
         """Check all."""
         named = (("rate", self.rate), ("ttft", self.ttft), ("itl", self.itl))
         problems = [
-            f"{name} = {shown(value)}: a positive number below {_LARGEST:g} is accepted"
+            f"{name} = {quote(value)}: a positive number below {_LARGEST:g} is accepted"
             for name, value in named
             if value is not None and not 0 < value < _LARGEST
         ]
@@ -158,16 +158,16 @@ class Draft:
         problems = Problems()
         if not 0 <= self.tokens < LONGEST_STEP:
             accepts = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
-            problems.texts.append(f"draft = {shown(self.tokens)}: {accepts}")
+            problems.texts.append(f"draft = {quote(self.tokens)}: {accepts}")
         if not 0 <= self.acceptance <= 1:
             problems.texts.append(
-                f"acceptance = {shown(self.acceptance)}: a share from 0 to 1 is accepted"
+                f"acceptance = {quote(self.acceptance)}: a share from 0 to 1 is accepted"
             )
         if bool(self.tokens) is not bool(self.acceptance):
             problems.texts.append("draft and acceptance go together: give both, or neither")
         if self.model and not self.tokens:
             problems.texts.append(
-                f"draft_model = {shown(self.model)}: say how many tokens it drafts"
+                f"draft_model = {quote(self.model)}: say how many tokens it drafts"
             )
         problems.refuse()
 

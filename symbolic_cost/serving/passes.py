@@ -70,7 +70,7 @@ class Run:
     def at(self, stage: Stage) -> Share:
         """Return what the ranks of a stage do."""
         rows = self.divided.table(stage).rows
-        behind = () if self.ends is None else _behind(self.divided.own)
+        behind = () if self.ends is None else _behind(self.divided.split_model)
         if self.ends is not None:
             ends = self.ends.table(stage).rows
             rows = (*(r for r in rows if r.part not in behind), *_of(ends, behind))
@@ -177,7 +177,7 @@ class Pass:
 
     def _once(self, what: str, make: Callable[[], ResultT]) -> ResultT:
         """Return what is derived once for all engines of a structure."""
-        known, key = self.engine.known, (what, str(self._strategy), self.shapes)
+        known, key = self.engine.memo, (what, str(self._strategy), self.shapes)
         if key not in known:
             known[key] = make()
         result: ResultT = known[key]

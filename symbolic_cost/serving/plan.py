@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.checking import checked
-from symbolic_cost.errors import InputError, Problems, SymbolicCostError, looked_up, shown
+from symbolic_cost.errors import InputError, Problems, SymbolicCostError, looked_up, quote
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.inference import Declare
@@ -152,7 +152,7 @@ def _chunks(chunk: int | str) -> Sequence[int | None]:
     if isinstance(chunk, int) and 1 <= chunk <= MOST_TOKENS:
         return (chunk,)
     accepts = f"an integer from 1 to {MOST_TOKENS}, 'best' or 'none' is accepted"
-    raise InputError(f"chunk = {shown(chunk)}: {accepts}")
+    raise InputError(f"chunk = {quote(chunk)}: {accepts}")
 
 
 def _refuse_too_long(model: Model, load: Load) -> None:

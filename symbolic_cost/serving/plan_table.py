@@ -149,7 +149,7 @@ def _notes(best: Plan, known: Rates) -> Iterator[str]:
     yield (
         f"memory of a rank: {human(held, Unit.BYTE)} of {human(usable, Unit.BYTE)}: "
         f"{human(sized.weights, Unit.BYTE)} of weights{shared}, "
-        f"{human(sized.each(load.longest), Unit.BYTE)} for each sequence at its end"
+        f"{human(sized.sequence_bytes(load.longest), Unit.BYTE)} for each sequence at its end"
     )
     costs = known.costs(1e6 / best.tokens)
     told = [f"{costs.usd:.4g} USD"] if costs.usd is not None else []

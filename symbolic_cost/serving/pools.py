@@ -80,7 +80,7 @@ class Pools:
     @cached_property
     def prompt(self) -> float:
         """Time of one prefill [s]."""
-        return self.prefilling.times.prefill(1, self.load.own, self.load.shared)
+        return self.prefilling.times.prefill(1, self.load.prefilled, self.load.shared)
 
     @property
     def share(self) -> float:
@@ -122,28 +122,28 @@ class Pools:
         return min(self._worked, self._moved)
 
     @property
-    def taken(self) -> float:
+    def admitted(self) -> float:
         """Requests per second that prefills and links let through to this place."""
         return min(self.let * self.share, self._moved)
 
     @property
     def slower(self) -> str:
         """What sets the pace: decode, prefill or transfer."""
-        if self.decoded(self.sequences) <= self.taken:
+        if self.decoded(self.sequences) <= self.admitted:
             return "decode"
-        return "prefill" if self.taken == self._worked * self.share else "transfer"
+        return "prefill" if self.admitted == self._worked * self.share else "transfer"
 
     @cached_property
     def requests(self) -> float:
         """Requests per second of this place: the slower pool sets the pace."""
-        return min(self.decoded(self.sequences), self.taken)
+        return min(self.decoded(self.sequences), self.admitted)
 
     @cached_property
     def flying(self) -> float:
         """Sequences that decode in each microbatch, in the mean; fewer where prompts are slower."""
-        if self.decoded(self.sequences) <= self.taken:
+        if self.decoded(self.sequences) <= self.admitted:
             return self.sequences
-        return in_flight(self.taken, self.decoded, self.sequences)
+        return in_flight(self.admitted, self.decoded, self.sequences)
 
     @property
     def busy(self) -> float:

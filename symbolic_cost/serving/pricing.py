@@ -98,7 +98,7 @@ class Priced:
         for works in _sequences([list(_works(share, own)) for share, own in parts]):
             for kind, took in self._sequence(works, names):
                 terms[kind].append(took)
-        states = [r for share in self.shares for r in share.kept(part.path, states=True)]
+        states = [r for share in self.shares for r in share.cache_rows(part.path, states=True)]
         if states:
             terms[PASSES].append(self.kernels.carried(2 * Add(*(row.expr for row in states))))
         by_kind = {k: self.to.add(f"{name}.{k}", Add(*each)) for k, each in terms.items()}
@@ -125,7 +125,7 @@ class Priced:
         """Return the time of a core of attention."""
         shape = work.share.shape
         layer, part = work.path.rpartition(".")[0], work.rows[0].part
-        caches = work.share.laid(part) or work.share.kept(part, states=False)
+        caches = work.share.read_rows(part) or work.share.cache_rows(part, states=False)
         near = [row for row in caches if row.path.startswith(f"{layer}.")] or caches
         cache = CACHES[self.engine.cache] / VALUE * Add(*(row.expr for row in near))
         if shape.by_steps:

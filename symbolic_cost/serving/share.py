@@ -35,16 +35,16 @@ class Share:
         """Rows of the pass."""
         return tuple(r for r in self.rows if r.phase is Phase.FORWARD and not r.per_step)
 
-    def kept(self, part: str, *, states: bool) -> list[Row]:
+    def cache_rows(self, part: str, *, states: bool) -> list[Row]:
         """Return what a part keeps: its states, or its keys and values."""
         rows = (r for r in self.rows if r.quantity is Quantity.CACHE and r.part == part)
         return [row for row in rows if is_state(row) is states]
 
     def cached(self, part: str) -> frozenset[str]:
         """Return the keys and values that a part keeps, by tensor."""
-        return frozenset(row.tensor for row in self.kept(part, states=False))
+        return frozenset(row.tensor for row in self.cache_rows(part, states=False))
 
-    def laid(self, part: str) -> list[Row]:
+    def read_rows(self, part: str) -> list[Row]:
         """Return what a part lays out of its cache for attention; that alone is read."""
         cached = self.cached(part)
         rows = sorted((r for r in self.forward if r.part == part), key=lambda row: row.path)

@@ -88,7 +88,7 @@ class Batching:
     @cached_property
     def prompt(self) -> float:
         """Time of one prefill [s]."""
-        return self.times.prefill(1, self.load.own, self.load.shared)
+        return self.times.prefill(1, self.load.prefilled, self.load.shared)
 
     @cached_property
     def step(self) -> float:
@@ -146,12 +146,12 @@ class Chunked:
     @cached_property
     def parts(self) -> int:
         """Parts that a prompt runs in."""
-        return ceil(self.load.own / self.chunk)
+        return ceil(self.load.prefilled / self.chunk)
 
     @cached_property
     def places(self) -> int:
         """Prompts that one step takes, or takes a part of."""
-        return max(1, self.chunk // self.load.own)
+        return max(1, self.chunk // self.load.prefilled)
 
     @cached_property
     def begun(self) -> float:
@@ -180,8 +180,8 @@ class Chunked:
         decoding = self.decoding + more
         if prompts == 0:
             return self.times.decode(decoding, self.load.context)
-        part = self.load.own / self.parts
-        cached = self.load.shared + (self.load.own - part) / 2
+        part = self.load.prefilled / self.parts
+        cached = self.load.shared + (self.load.prefilled - part) / 2
         return self.times.mixed(decoding, self.load.context, prompts, part, cached)
 
     def _mean(self, prompts: float, more: float = 0.0) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.errors import InputError, refuse, shown
+from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.reading import csv_rows, in_digits
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
@@ -280,7 +280,7 @@ def read_rows(path: str | Path) -> list[Measured]:
     Raises:
         InputError: the file cannot be read, or everything that is wrong with its rows.
     """
-    place = f"rows file {shown(str(path), 200)}"
+    place = f"rows file {quote(str(path), 200)}"
     rows = csv_rows(path, (*COLUMNS, MEASURED), place)
     problems: list[str] = []
     runs = [_measured(row, f"{place}, row {n}", problems) for n, row in enumerate(rows, 1)]
@@ -299,7 +299,7 @@ def _measured(row: Mapping[str, str], place: str, problems: list[str]) -> Measur
     except (TypeError, ValueError):
         seconds = 0.0
     if not 0 < seconds < np.inf:
-        said = shown(row[MEASURED])
+        said = quote(row[MEASURED])
         problems.append(f"{place}: {MEASURED} is {said}: a positive number is accepted")
     if len(problems) > before:
         return None
@@ -312,7 +312,7 @@ def _count(text: str | None, name: str, place: str, problems: list[str]) -> int:
     number = _WHOLE.fullmatch(text.strip()) if text is not None else None
     if number is not None and int(number[1]) > 0:
         return int(number[1])
-    problems.append(f"{place}: {name} is {shown(text)}: a positive integer is accepted")
+    problems.append(f"{place}: {name} is {quote(text)}: a positive integer is accepted")
     return 0
 
 

@@ -62,7 +62,7 @@ class Chain:
         symbols = set().union(*(expr.free_symbols for expr in self.definitions.values()))
         return tuple(in_glossary_order(symbols & _GLOSSARY_SYMBOLS))
 
-    def needed(self, names: Iterable[str]) -> Chain:
+    def dependencies(self, names: Iterable[str]) -> Chain:
         """Return the definitions that some names rest on."""
         wanted = set(self._checked(names))
         for name in reversed(tuple(self.definitions)):
@@ -124,7 +124,7 @@ class Chain:
         """Return a definition in symbols of the glossary alone."""
         (wanted,) = self._checked([name])
         expr = self.definitions[wanted]
-        for earlier in reversed(tuple(self.needed([name]).definitions)):
+        for earlier in reversed(tuple(self.dependencies([name]).definitions)):
             expr = expr.xreplace({named(earlier): self.definitions[earlier]})
         return expr
 
@@ -138,12 +138,12 @@ class Chain:
         """
         self._checked([name])
         variable = symbol(by).name
-        return Slope(self.needed([name]), name, variable)
+        return Slope(self.dependencies([name]), name, variable)
 
     def jumps(self, name: str, by: str) -> tuple[Expr, ...]:
         """Return ceilings, floors and comparisons that `derivative` holds though they move."""
         moving, held = {symbol(by)}, []
-        for earlier, expr in self.needed([name]).definitions.items():
+        for earlier, expr in self.dependencies([name]).definitions.items():
             if expr.free_symbols & moving:
                 moving.add(named(earlier))
                 steps = expr.atoms(ceiling, floor, AtLeast)
@@ -155,7 +155,7 @@ class Chain:
         from symbolic_cost.program.evaluator import Evaluator
 
         wanted = self._checked(names or self.definitions)
-        return Evaluator(lowered(self.needed(wanted).definitions, wanted))
+        return Evaluator(lowered(self.dependencies(wanted).definitions, wanted))
 
     def _checked(self, names: Iterable[str]) -> tuple[str, ...]:
         wanted = tuple(names)

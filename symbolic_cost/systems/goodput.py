@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from symbolic_cost.errors import refuse, shown
+from symbolic_cost.errors import quote, refuse
 from symbolic_cost.records import dataclass
 
 HOUR = 3600.0
@@ -70,7 +70,7 @@ def goodput(
     """
     own = {"size": size, "ranks": ranks, "device_mtbf": device_mtbf, "writing": writing}
     problems = [
-        f"{name} = {shown(value)}: a positive number is accepted"
+        f"{name} = {quote(value)}: a positive number is accepted"
         for name, value in (*own.items(), ("restart", restart))
         if not 0 < value < math.inf
     ]

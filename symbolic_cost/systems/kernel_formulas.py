@@ -133,7 +133,7 @@ class Calls:
         call: of one collective [s].
         hop: from one rank to the next [s].
         large: by which the protocol for large messages begins later [s].
-        own: time in which a rank copies its own part, in that in which another's arrives.
+        copy_share: time in which a rank copies its own part, in that in which another's arrives.
     """
 
     gathering: Expr
@@ -142,7 +142,7 @@ class Calls:
     call: Expr
     hop: Expr
     large: Expr
-    own: Expr = Integer(0)
+    copy_share: Expr = Integer(0)
 
     def time(self, kind: CollectiveKind, size: Expr, ranks: Expr, link: Link) -> Expr:
         """Return the time of a collective [s]; none for one rank.
@@ -160,7 +160,11 @@ class Calls:
 
     def copied(self, kind: CollectiveKind, part: Expr) -> Expr:
         """Return the bytes sent that take as long as a rank's copy of its own part [byte]."""
-        return Integer(0) if kind is CollectiveKind.SEND_RECEIVE else ways(kind) * self.own * part
+        return (
+            Integer(0)
+            if kind is CollectiveKind.SEND_RECEIVE
+            else ways(kind) * self.copy_share * part
+        )
 
     def sending(self, kind: CollectiveKind, nominal: Expr) -> Expr:
         """Return what the bytes take under the faster protocol [s].

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, Problems, shown
+from symbolic_cost.errors import InputError, Problems, quote
 from symbolic_cost.reading import csv_rows
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.kernel_fit import KERNEL_FORMS, PASSES, Fitted, Form, Rows, fit_kernels
@@ -73,7 +73,7 @@ def kernel_fits(files: Sequence[str], machine: Machine) -> KernelFits:
     for file, rows in tables:
         kinds = list(_kinds(rows, machine))
         if not kinds:
-            problems.texts.append(f"kernel file {shown(file, 200)}: {_accepted(rows[0])}")
+            problems.texts.append(f"kernel file {quote(file, 200)}: {_accepted(rows[0])}")
         for kind, form in kinds:
             fit = problems.attempt(_fitted, file, kind, form, rows, machine)
             if fit is not None:
@@ -87,14 +87,14 @@ def kernel_fits(files: Sequence[str], machine: Machine) -> KernelFits:
 
 def _rows(file: str, machine: Machine) -> Rows:
     """Return the rows of a machine; all of them where the file names none."""
-    rows = csv_rows(file, place=f"kernel file {shown(file, 200)}")
+    rows = csv_rows(file, place=f"kernel file {quote(file, 200)}")
     if "machine" not in rows[0]:
         return rows
     own = [row for row in rows if row["machine"] == machine.name]
     if not own:
         names = ", ".join(sorted({row["machine"] for row in rows}))
         raise InputError(
-            f"kernel file {shown(file, 200)}: no kernel of {machine.name}: it has {names}"
+            f"kernel file {quote(file, 200)}: no kernel of {machine.name}: it has {names}"
         )
     return own
 
@@ -133,7 +133,7 @@ def _fitted(
         fit = fit_kernels(form, own)
     except InputError as error:
         raise InputError(
-            [f"kernel file {shown(file, 200)}: {one}" for one in error.problems]
+            [f"kernel file {quote(file, 200)}: {one}" for one in error.problems]
         ) from None
     said = form.time(np.array(list(fit.values.values())), table) * 1000
     times = table["latency_ms"] / said

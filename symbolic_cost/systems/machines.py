@@ -12,7 +12,7 @@ from typing import Any
 from sympy import Expr, Integer, oo
 
 from symbolic_cost import symbols
-from symbolic_cost.display import Shown
+from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.network import Link, Network, Tier
@@ -121,7 +121,7 @@ class Efficiencies:
 
 
 @dataclass(frozen=True)
-class Machine(Shown):
+class Machine(NotebookTable):
     """One machine.
 
     Args:

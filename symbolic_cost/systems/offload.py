@@ -69,7 +69,7 @@ class Offload:
         """
         if not self.setting.training.offload:
             return Integer(0)
-        blocks = block_paths(self.setting.divided.own)
+        blocks = block_paths(self.setting.divided.split_model)
         copies = self.setting.divided.pipeline.schedule.copies
         rows = [*resident(costs.table, copies, blocks), *states.rows()]
         return self._exposed(f"{stage}.{STEP}", self._crossing(STEP, rows), busy)

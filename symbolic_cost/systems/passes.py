@@ -100,7 +100,7 @@ class StagePasses:
         """Define what a part takes once; it is the same on every stage."""
         setting = self.setting
         every, reduced = setting.training.recompute.every, setting.reduced(Phase.BACKWARD_WEIGHT)
-        timing, own, about = setting.timing, setting.divided.own, ("times", every, reduced)
+        timing, own, about = setting.timing, setting.divided.split_model, ("times", every, reduced)
 
         def made() -> PartTimes:
             works = self.to.once(("works",), own, _Works)
@@ -129,7 +129,7 @@ class StagePasses:
 
     def _shapes(self, part: Part) -> Around:
         """Return what a part's declaration says, alike whatever runs again or is in shards."""
-        own, placement = self.setting.divided.own, self.setting.divided.placement
+        own, placement = self.setting.divided.split_model, self.setting.divided.placement
         what = ("shapes", part.path, *self._split)
         return self.to.once(what, own, lambda: shapes(part, own, placement))
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from symbolic_cost.errors import looked_up, refuse, shown
+from symbolic_cost.errors import looked_up, quote, refuse
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
 
@@ -128,12 +128,12 @@ def rates(
     known = facts()["machines"].get(machine, {})
     own = {"price": price, "power": power}
     problems = [
-        f"{name} = {shown(value)}: a positive number is accepted"
+        f"{name} = {quote(value)}: a positive number is accepted"
         for name, value in (*own.items(), ("pue", pue), ("grid", grid))
         if value is not None and not isinstance(value, str) and not 0 < value < _LARGEST
     ]
     if isinstance(pue, int | float) and 0 < pue < 1:
-        problems.append(f"pue = {shown(pue)}: 1 or more is accepted, the building's own included")
+        problems.append(f"pue = {quote(pue)}: 1 or more is accepted, the building's own included")
     refuse(problems)
 
     def one(name: str) -> Fact | None:

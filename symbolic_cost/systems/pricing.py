@@ -49,7 +49,7 @@ OF_CLUSTER: Mapping[str, tuple[str, ...]] = {
 """Kinds of work by the efficiency of a cluster that they share."""
 
 
-class Named(Protocol):
+class NamedDefinitions(Protocol):
     """Where definitions stand, by name."""
 
     def add(self, name: str, expr: Expr) -> Expr:
@@ -129,7 +129,7 @@ class Rates:
         own = self.kernels.machine.efficiencies.clock.value
         return own if self.kernels.calls is None else own * sustained(self.kernels.origin)
 
-    def define(self, to: Named) -> None:
+    def define(self, to: NamedDefinitions) -> None:
         """Define the slowness of every kind: one, or as the cluster's record has it."""
         own = self.kernels.machine.efficiencies
         fitted = {
@@ -250,7 +250,7 @@ class Rates:
         return Busy(compute, traffic, Integer(0) if follows else kernels.call, PASSING)
 
     def moved(
-        self, kind: CollectiveKind, size: Expr, hops: Hops, to: Named, routing: Routing
+        self, kind: CollectiveKind, size: Expr, hops: Hops, to: NamedDefinitions, routing: Routing
     ) -> Expr:
         """Return the time of a collective [s]; arguments as of `Measured.time`."""
         slowness = to[f"{SLOWNESS}.{INSIDE}"], to[f"{SLOWNESS}.{OUTSIDE}"]

@@ -15,7 +15,7 @@ from pydantic import (
     field_validator,
 )
 
-from symbolic_cost.errors import InputError, brief, refuse, shown, unknown, visible
+from symbolic_cost.errors import InputError, brief, quote, refuse, unknown, visible
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.systems.machines import NOTHING, ONE, PRECISIONS, Machine
 
@@ -57,7 +57,7 @@ class _Figure(_Record):
     @classmethod
     def _number(cls, value: object) -> object:
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            said = f"{shown(value)} is not a number"
+            said = f"{quote(value)} is not a number"
             raise ValueError(said)  # noqa: TRY004 - pydantic collects these
         if isinstance(value, Decimal) and not value.is_finite():
             raise ValueError(f"{value} is not finite")
@@ -179,7 +179,7 @@ def _problem_text(place: str, problem: Mapping[str, Any]) -> str:
     where = visible(brief(".".join(str(step) for step in problem["loc"]), 100))
     if problem["type"] in ("model_type", "dict_type", "list_type"):
         accepted = _TABLES[problem["type"]]
-        return f"{place}: {where} is {shown(problem['input'])}: {accepted} is accepted"
+        return f"{place}: {where} is {quote(problem['input'])}: {accepted} is accepted"
     if problem["type"] == "extra_forbidden":
         return f"{place}: {where} is not part of a record"
     if problem["type"] == "missing":

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, brief, looked_up, shown, visible
+from symbolic_cost.errors import InputError, brief, looked_up, quote, visible
 from symbolic_cost.reading import read_text
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.machines import (
@@ -86,7 +86,7 @@ def load_machine(path: str | Path) -> Machine:
     Raises:
         InputError: the file cannot be read or is too large, or everything that is wrong with it.
     """
-    place = f"machine file {shown(str(path), 200)}"
+    place = f"machine file {quote(str(path), 200)}"
     return machine_of(read_text(path, MOST_BYTES, place), place)
 
 

@@ -132,7 +132,7 @@ def interval(chain: Chain, values: Mapping[str, object], rates: Rates) -> Interv
 def opened(chain: Chain) -> tuple[Program, Mapping[str, float]]:
     """Return a step whose slownesses are inputs, and what the chain has for these."""
     names = [f"{SLOWNESS}.{kind}" for kind in KINDS]
-    needed = chain.needed(["step"]).definitions
+    needed = chain.dependencies(["step"]).definitions
     free = {name: expr for name, expr in needed.items() if name not in names}
     fitted = {name: float(expr) for name, expr in needed.items() if name in names}
     return lowered(free, ("step",), free=names), fitted

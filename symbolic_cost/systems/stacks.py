@@ -58,7 +58,7 @@ class Fusion:
         way: "alone" where every op is a kernel, "merged" where those in a row are one.
         share: of the memory's bandwidth that they reach; None for that of their kind.
         times: how much more they move than declared, by kind of op, where several kernels run.
-        joined: names of ops of one scope that are one kernel, group by group.
+        kernels: names of ops of one scope that are one kernel, group by group.
         absorbed: ends of paths of ops that run inside the kernels of their neighbours.
     """
 
@@ -67,7 +67,7 @@ class Fusion:
     way: str
     share: Expr | None
     times: Mapping[str, Expr] = field(hash=False)
-    joined: tuple[tuple[str, ...], ...] = ()
+    kernels: tuple[tuple[str, ...], ...] = ()
     absorbed: tuple[str, ...] = ()
 
     @property

@@ -82,7 +82,7 @@ def _kernels(ops: Mapping[str, list[Row]], fusion: Fusion) -> Iterator[dict[str,
             chain = dict(group)
             if passes and len(chain) > 1:
                 yield chain
-    for names in fusion.joined:
+    for names in fusion.kernels:
         scopes: dict[str, dict[str, list[Row]]] = {}
         for path, own in ops.items():
             scope, _, name = path.rpartition(".")

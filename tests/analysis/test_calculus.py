@@ -165,7 +165,7 @@ def test_a_step_has_a_slope_without_brackets_of_signs():
     job = sc.job("gpt3-175b", "tp=8,sp", {"b": 1}, system="a100-80gb", global_batch=8)
     timed = job.time().timed
     slope = timed.step.chain.derivative("step", "l")
-    values = {one.name: timed.known[one.name] for one in slope.symbols}
+    values = {one.name: timed.numbers[one.name] for one in slope.symbols}
     number = slope.evaluate(values)["d step/d l"]
     assert number > 0
     assert Fraction(int(number.p), int(number.q)) > 0

@@ -73,7 +73,7 @@ def test_numbers_are_those_of_the_job(report):
     chain = report.written.chapters[-1].anchored
     assert {row[0] for row in chain.rows} >= {"step", "mfu", "bubble", "tokens per second"}
     assert {row[3].partition(":")[0] for row in chain.rows} >= {"derived", "given", "datasheet"}
-    definitions = time.timed.step.chain.needed(["step", "mfu", "hfu", "tokens per second"])
+    definitions = time.timed.step.chain.dependencies(["step", "mfu", "hfu", "tokens per second"])
     assert {*definitions.definitions} <= {row[0] for row in chain.rows}
     for line in ("What runs where", "What binds", "What to change", "References"):
         assert line in report.markdown
@@ -106,8 +106,8 @@ def test_what_a_better_rate_gains_is_what_a_better_machine_takes_less():
     machine = JOB.machine
     faster = replace(machine.bandwidth, value=machine.bandwidth.value * Rational(11, 10))
     other = replace(machine, bandwidth=faster, record=machine)
-    step = Timed(replace(timed.setup, machine=other)).known["step"]
-    assert told["memory bandwidth"] == pytest.approx(float(1 - step / timed.known["step"]))
+    step = Timed(replace(timed.setup, machine=other)).numbers["step"]
+    assert told["memory bandwidth"] == pytest.approx(float(1 - step / timed.numbers["step"]))
 
 
 def test_long_formulas_link_to_what_they_name_once():

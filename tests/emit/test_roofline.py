@@ -3,7 +3,7 @@
 import pytest
 
 from symbolic_cost.conventions.presets import STANDARD
-from symbolic_cost.emit.plots import drawn
+from symbolic_cost.emit.plots import write_picture
 from symbolic_cost.emit.roofline import draw, points_sheet
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.catalog import model
@@ -21,7 +21,7 @@ def test_drawing_is_the_same_each_time(tmp_path):
     pytest.importorskip("matplotlib")
     files = [tmp_path / "one.svg", tmp_path / "two.svg"]
     for path in files:
-        drawn(str(path), lambda figure: draw(figure, POINTS, DEVICE, "GPT-2"))
+        write_picture(str(path), lambda figure: draw(figure, POINTS, DEVICE, "GPT-2"))
     text = files[0].read_text()
     assert text == files[1].read_text()
     assert text.startswith("<?xml")
@@ -29,7 +29,7 @@ def test_drawing_is_the_same_each_time(tmp_path):
 
 def test_nothing_to_draw(tmp_path):
     with pytest.raises(InputError, match="nothing to draw"):
-        drawn(str(tmp_path / "none.svg"), lambda figure: draw(figure, [], DEVICE, ""))
+        write_picture(str(tmp_path / "none.svg"), lambda figure: draw(figure, [], DEVICE, ""))
     assert not list(tmp_path.iterdir())
 
 

@@ -81,7 +81,7 @@ def drawn(seed, system):
         vary[name] = [f"{draw.uniform(low, high):.3e}" for _ in range(size)]
     if system == "symbolic":
         vary["n_d"] = [2, 8]
-    return vary, draw.choice([name for name, one in OBJECTIVES.items() if not one.spent])
+    return vary, draw.choice([name for name, one in OBJECTIVES.items() if not one.resource])
 
 
 @pytest.mark.parametrize(

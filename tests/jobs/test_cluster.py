@@ -30,7 +30,7 @@ def steps():
         for b in (1, 2, 4, 8)
     ]
     found = [own.of(one) for one in jobs]
-    assert sum(map(len, own.known.values())) == 1  # one derivation for all of them
+    assert sum(map(len, own.derived.values())) == 1  # one derivation for all of them
     return jobs, found
 
 

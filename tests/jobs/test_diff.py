@@ -66,7 +66,7 @@ def test_two_machines():
         sc.job("llama-3-8b", "tp=8", {"b": 1, "l": 4096}, system=name, global_batch=8).time()
         for name in found.names
     ]
-    assert section.total == times[1].timed.known["step"] - times[0].timed.known["step"]
+    assert section.total == times[1].timed.numbers["step"] - times[0].timed.numbers["step"]
     assert any("bandwidth" in note and "a100" not in note for note in found.notes)
 
 

@@ -20,7 +20,7 @@ def column(sheet, name):
 def test_parts_add_up_to_the_step(strategy):
     timed = sc.job("gpt2", strategy, system="h100", microbatches=8).time().timed
     sheet = explained_sheet(timed)
-    assert sum(column(sheet, "step")) == pytest.approx(float(timed.known["step"]), rel=1e-9)
+    assert sum(column(sheet, "step")) == pytest.approx(float(timed.numbers["step"]), rel=1e-9)
     assert sum(column(sheet, "share")) == pytest.approx(100, abs=0.5)
     assert column(sheet, "step") == sorted(column(sheet, "step"), reverse=True)
 

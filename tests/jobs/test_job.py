@@ -96,7 +96,7 @@ def test_fits_names_the_stage_and_the_moment_that_bind():
 
 def test_the_peak_is_a_formula_while_the_microbatches_are_open():
     memory = sc.job("gpt3-175b", "pp=4", system="h100").memory()
-    assert not memory.fits.known
+    assert not memory.fits.has_numbers
     assert {symbol.name for symbol in memory.peak.free_symbols} == {"M"}
     assert "peak" in str(memory)
     assert "FIT" not in str(memory)

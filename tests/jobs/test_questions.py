@@ -61,7 +61,7 @@ def test_best_microbatch_of_a_global_batch():
     job = sc.job("gpt3-175b", "tp=8,sp,pp=8", {"b": 1}, system="a100-80gb", global_batch=16)
     found = best_size(job, "step", "b", range(1, 9))
     times = {n: job.replace(numbers={"b": n}).time().step for n in (1, 2, 4, 8)}
-    assert (found.integer, found.tried) == (min(times, key=times.get), 4)
+    assert (found.integer, found.evaluations) == (min(times, key=times.get), 4)
     assert found.value == min(times.values())
     with pytest.raises(sc.errors.InputError, match="other microbatches"):
         solve("step <= 2 s", job, "b")

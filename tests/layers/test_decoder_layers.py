@@ -8,7 +8,7 @@ from sympy import Integer, Rational, expand
 
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import PatternError
-from symbolic_cost.layers.attention import Bias, HeadNorm, Kept
+from symbolic_cost.layers.attention import Bias, CacheKind, HeadNorm
 from symbolic_cost.layers.attention_core import AttentionCore, Core, Step
 from symbolic_cost.layers.chain import chain
 from symbolic_cost.layers.gated import GatedMLP
@@ -84,7 +84,7 @@ def test_fused_and_eager_cores_compute_alike():
 
 
 def test_keys_cached_for_every_query_head():
-    wide = table(replace(ATTENTION, kept=Kept.COPIES))
+    wide = table(replace(ATTENTION, cache=CacheKind.COPIES))
     assert same(wide.total("cached"), 2 * b * l * h * q)
     assert same(wide.total("flop"), table(ATTENTION).total("flop"))
 

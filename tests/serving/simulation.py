@@ -81,7 +81,7 @@ class Engine:
 
     def start_prompt(self):
         arrived = self.queue.popleft()
-        self.now += self.costs.seconds([], [(self.load.own, self.load.shared)])
+        self.now += self.costs.seconds([], [(self.load.prefilled, self.load.shared)])
         self.first(arrived)
 
     def first(self, arrived):
@@ -92,13 +92,13 @@ class Engine:
         """Parts of prompts that the next step holds."""
         if self.chunk is None:
             return []
-        places = max(1, self.chunk // self.load.own)
+        places = max(1, self.chunk // self.load.prefilled)
         while self.queue and len(self.prompts) < places:
             if len(self.running) + len(self.prompts) >= self.slots:
                 break
             self.prompts.append(Prompt(self.queue.popleft(), self.load.shared))
-        parts = -(-self.load.own // self.chunk)
-        return [(self.load.own / parts, prompt.cached) for prompt in self.prompts]
+        parts = -(-self.load.prefilled // self.chunk)
+        return [(self.load.prefilled / parts, prompt.cached) for prompt in self.prompts]
 
     def step(self):
         parts, decoding = self.admitted(), list(self.running)
@@ -174,7 +174,7 @@ def apart(load, costs, *, engines, transfer, requests, rate, seed):
     for _ in range(requests):
         time += chance.expovariate(rate)
         first = chance.randrange(engines[0])
-        ready[first] = max(time, ready[first]) + costs.seconds([], [(load.own, load.shared)])
+        ready[first] = max(time, ready[first]) + costs.seconds([], [(load.prefilled, load.shared)])
         done.append((ready[first], first, time))
     for at, first, arrived in sorted(done):
         then = chance.randrange(engines[1])

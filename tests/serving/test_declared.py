@@ -71,7 +71,7 @@ def test_steps_go_through_chosen_positions_and_choose_among_all(tmp_path):
     first, *later = (at(cores, 0, l) for l in (1, 2, 16, 17, 18, 1000))
     # Query i goes through min(i, 16) positions, in one kernel.
     assert later == [n * first for n in (3, 136, 152, 168, 136 + 984 * 16)]
-    laid = [row for part in share.parts for row in share.laid(part.path)]
+    laid = [row for part in share.parts for row in share.read_rows(part.path)]
     width = numbers["r_kv"] + numbers["d_r"]
     assert at(laid, 1023) == 4 * 16 * 2 * width
 

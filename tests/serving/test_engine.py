@@ -165,9 +165,9 @@ def test_wide_expert_parallelism_serves_what_is_published():
     cached = round(0.563 * 4989)
     prompt = sum(Sized(own).prefilled(4, 4989 - cached, cached).values())
     assert 8 * 4 * 4989 / prompt == pytest.approx(73_700, rel=0.15)
-    wide = replace(own, strategy=parse_strategy("dp=144,ep=144"), drafted=1, known={})
+    wide = replace(own, strategy=parse_strategy("dp=144,ep=144"), drafted=1, memo={})
     further, absorbed = predicting("deepseek-v3")
-    head = replace(wide, declare=further, latent=absorbed, drafted=0, borrows="@", known={})
+    head = replace(wide, declare=further, latent=absorbed, drafted=0, borrows="@", memo={})
     step = sum(Sized(wide, Sized(head)).stepped(72, 4989).values())
     assert 20 < 1.85 / step < 24
     assert 8 * 72 * 1.85 / step == pytest.approx(14_800, rel=0.2)

@@ -143,7 +143,7 @@ def test_cascade_reads_each_token_of_the_prefix_once(engine, context):
 
     (run,) = plain.runs
     share = run.at(run.divided.structure.stages[0])
-    cache = [r.expr for part in share.parts for r in share.kept(part.path, states=False)]
+    cache = [r.expr for part in share.parts for r in share.cache_rows(part.path, states=False)]
     numbers = {**plain.numbers, "b": batch, "c": context}
     sizes = [
         Priced(own, [share], Definitions())._read(expr)  # noqa: SLF001 - what a kernel reads

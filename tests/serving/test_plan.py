@@ -92,7 +92,7 @@ def test_pools_keep_step_with_each_other():
     decoded = best.engines * best.steady.decoded(best.steady.sequences)
     assert best.requests == pytest.approx(min(sent, decoded))
     assert best.gpus <= 48
-    one_prompt = best.sized.each(1000) / (50e9 * 0.8)  # of the link between nodes
+    one_prompt = best.sized.sequence_bytes(1000) / (50e9 * 0.8)  # of the link between nodes
     assert best.steady.prefilling.transfer == pytest.approx(2 * one_prompt, rel=0.3)
 
 
@@ -131,9 +131,9 @@ def test_shared_prefix_is_cached_once_and_not_prefilled_again():
     assert plain.sequences < shared.sequences
     assert plain.tokens < shared.tokens < cascade.tokens
     sized = shared.sized
-    held = sized.weights + sized.cache(1000) + shared.sequences * sized.each(1700)
+    held = sized.weights + sized.cache(1000) + shared.sequences * sized.sequence_bytes(1700)
     assert shared.memory == held
-    assert sized.each(1700) == sized.cache(700)
+    assert sized.sequence_bytes(1700) == sized.cache(700)
 
 
 @pytest.mark.slow

@@ -130,7 +130,7 @@ def test_pools_are_simulated_to_one_percent(load, engines, transfer, share):
     def at(held):
         return Pools(load, held, COSTS, Prefilling(COSTS, engines[0], transfer), engines[1])
 
-    rate = share * at(10**4).taken
+    rate = share * at(10**4).admitted
     closed = at_rate(rate, at, 10**4)
     requests, between, first = apart(
         load,

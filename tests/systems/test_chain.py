@@ -85,7 +85,7 @@ def test_long_chains_do_not_recurse():
 
 
 def test_needed_bound_and_expression():
-    assert list(CHAIN.needed(["moved"]).definitions) == ["rows", "moved"]
+    assert list(CHAIN.dependencies(["moved"]).definitions) == ["rows", "moved"]
     bound = CHAIN.bound({"m1": 4, "V": 525})
     assert {s.name for s in bound.symbols} == {"b", "l", "e", "beta"}
     assert CHAIN.expression("padded") == ceiling(V / m1) * b * l / m1

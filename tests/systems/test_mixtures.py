@@ -142,10 +142,10 @@ def test_the_host_waits_for_the_routing():
         sum(float(number(answer.timed.number(getattr(op, name)))) for op in mine)
         for name in ("issued", "busy")
     )
-    waits = float(answer.timed.known["block.forward.synced"])
+    waits = float(answer.timed.numbers["block.forward.synced"])
     assert waits == pytest.approx(issued * 60e-6 - busy)
     assert waits > 0
-    assert "block.forward.synced" not in timed("mxfp8", "nemo-graphed").timed.known
+    assert "block.forward.synced" not in timed("mxfp8", "nemo-graphed").timed.numbers
 
 
 def test_a_processor_issues_ops_more_slowly():

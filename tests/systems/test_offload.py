@@ -46,7 +46,7 @@ def test_the_step_grows_by_the_bytes_over_the_link(quantity, strategy):
 
 def test_copies_of_weights_cross_when_they_are_new_and_one_of_them_per_microbatch():
     there = job("pp=2", schedule="dualpipe", offload="weight").time().timed
-    copied, once = (there.known[f"first.{name}.host.bytes"] for name in ("optimizer", "forward"))
+    copied, once = (there.numbers[f"first.{name}.host.bytes"] for name in ("optimizer", "forward"))
     assert once < copied < 2 * once  # blocks twice, the embedding once
     assert copied == job("pp=2", schedule="dualpipe").memory().total("weight")
 
@@ -68,7 +68,7 @@ def test_what_waits_for_weight_gradients_crosses_as_well():
     )
     name = "middle.weight gradients.host.bytes"
     assert name not in plain.step.chain.definitions
-    assert late.known[name] > 0
+    assert late.numbers[name] > 0
 
 
 def test_without_offload_nothing_moves():

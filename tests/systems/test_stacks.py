@@ -113,7 +113,7 @@ def test_an_all_gather_in_one_domain(ranks):
     share, hop = outer_links()
     hops = (Hop(Link("nvlink", Integer(450 * 10**9)), Integer(ranks)),)
     took = Measured(own, share, hop).time(CollectiveKind.ALL_GATHER, Integer(2**29), hops, ONE)
-    sent = 2**29 * (ranks - 1 + float(own.own)) / ranks / (float(own.gathering) * 450e9)
+    sent = 2**29 * (ranks - 1 + float(own.copy_share)) / ranks / (float(own.gathering) * 450e9)
     faster = min(sent / float(own.small), float(own.large) + sent) if ranks > 1 else 0
     call = float(own.call) * (ranks > 1)
     assert math.isclose(
@@ -130,7 +130,9 @@ def test_the_slowest_tier_sets_the_pace_and_trees_take_fewer_hops():
         return float(own.time(CollectiveKind.ALL_REDUCE, Integer(size), hops, ONE))
 
     whole = 2**33
-    inner = 2 * whole * (7 / 8 + float(own.calls.own) / 32) / (float(own.calls.reducing) * 450e9)
+    inner = (
+        2 * whole * (7 / 8 + float(own.calls.copy_share) / 32) / (float(own.calls.reducing) * 450e9)
+    )
     outer = 2 * whole / 8 * 3 / 4 / (float(own.outer) * 50e9)
     assert math.isclose(took(4, whole), max(inner, outer), rel_tol=0.01)
     assert took(64, 8) > took(65, 8)  # 126 hops of a ring, 14 of a tree
@@ -204,7 +206,7 @@ def test_gathers_go_by_block_beside_the_block_before():
     job = sc.job(
         "gpt2", "dp=8,zero=3", {"b": 4, "M": 1}, system="h100", stack="fsdp", precision="bf16-mixed"
     )
-    known = job.time().timed.known
+    known = job.time().timed.numbers
     block = float(known["block.forward.all-gather.dp.message"])
     e, f = 768, 3072
     weights = 4 * e * e + 4 * e + 2 * e * f + f + e + 4 * e
@@ -237,7 +239,7 @@ def test_the_interval_holds_the_step_and_is_wider_where_less_is_known(timed):
 
 
 def test_an_interval_is_that_of_every_kind_moved_alone(timed):
-    chain, known = timed.timed.step.chain, timed.timed.known
+    chain, known = timed.timed.step.chain, timed.timed.numbers
     values = {symbol.name: known[symbol.name] for symbol in chain.symbols}
     step, moved = float(timed.step), []
     for doubt, _ in timed.timed.interval.shares:

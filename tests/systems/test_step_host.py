@@ -88,6 +88,6 @@ def test_a_larger_microbatch_is_never_faster(schedule):
     small = sc.job("t5-base", "pp=4", system="b200", microbatches=8, schedule=schedule)
     steps = [float(small.bind(b=b, l=128).time().step) for b in (1, 2, 4, 8, 16)]
     assert steps == sorted(steps)
-    gradients = small.bind(b=1, l=128).time().timed.known
+    gradients = small.bind(b=1, l=128).time().timed.numbers
     waits = "first.weight gradients.idle" in gradients
     assert waits is (schedule != "1f1b")

@@ -8,7 +8,7 @@ from math import exp
 
 from symbolic_cost.emit.charts import Curve, Curves
 from symbolic_cost.emit.sheet import Column, Sheet, headed, stacked
-from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.published.errata import errata
 from symbolic_cost.reading import in_digits
 from symbolic_cost.scaling import laws
@@ -168,10 +168,10 @@ def variables(settings: Sequence[str], law: Law) -> dict[str, float]:
         try:
             value = in_digits(number)
         except ValueError:
-            problems.append(f"{shown(text)} is not an assignment: NAME=NUMBER is accepted: N=7e9")
+            problems.append(f"{quote(text)} is not an assignment: NAME=NUMBER is accepted: N=7e9")
             continue
         if name in numbers:
-            problems.append(f"{shown(text)}: {name} has a number already")
+            problems.append(f"{quote(text)}: {name} has a number already")
         if name not in law.variables:
             problems.append(unknown(f"variable of {law.name}", name, law.variables))
         numbers[name] = value

@@ -28,7 +28,7 @@ _BETTER = 1.1
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class TimeShare:
     """Time of a step that one thing takes.
 
     Args:
@@ -64,52 +64,52 @@ def explained_sheet(timed: Timed) -> Sheet:
         *timed.warnings,
         *header(timed.setup),
     )
-    return replace(spent_sheet(timed, spent(timed)), notes=notes)
+    return replace(spent_sheet(timed, time_shares(timed)), notes=notes)
 
 
-def spent_sheet(timed: Timed, rows: Iterable[Spent]) -> Sheet:
+def spent_sheet(timed: Timed, rows: Iterable[TimeShare]) -> Sheet:
     """Tabulate what takes time, without notes."""
-    step = float(timed.known["step"])
+    step = float(timed.numbers["step"])
     columns = headed("op, pass, times>, once> [s], step> [s], share> [%], of peak> [%], bound by")
     cells = tuple(_cells(row, step) for row in rows)
     return Sheet(f"{timed.title}: where the time goes", columns, cells)
 
 
-def spent(timed: Timed) -> list[Spent]:
+def time_shares(timed: Timed) -> list[TimeShare]:
     """Return what takes the time of a step, the largest first; together they are the step."""
     rows = sorted((*_ops(timed), *_parts(timed)), key=attrgetter("total"), reverse=True)
     return [row for row in rows if row.total > 0]
 
 
-def _cells(row: Spent, step: float) -> tuple[Cell, ...]:
+def _cells(row: TimeShare, step: float) -> tuple[Cell, ...]:
     share = round(100 * row.total / step, 2)
     peak = None if row.peak is None else round(100 * row.peak, 1)
     return (row.name, row.phase, row.times or None, row.once, row.total, share, peak, row.bound)
 
 
 def _slowest(timed: Timed) -> StageTimes:
-    return max(timed.step.stages, key=lambda one: float(timed.known[f"{one.stage}.microbatch"]))
+    return max(timed.step.stages, key=lambda one: float(timed.numbers[f"{one.stage}.microbatch"]))
 
 
-def _ops(timed: Timed) -> Iterator[Spent]:
+def _ops(timed: Timed) -> Iterator[TimeShare]:
     """Yield the ops of the slowest stage, and what it waits or idles for besides."""
     stage, count = _slowest(timed), timed.microbatches
     flop = _flop(timed, stage)
     machine, policy = timed.setup.machine, precision(timed.setup.training.precision)
     peak = timed.number(machine.peak(policy.units)) if machine else None
-    spent = Integer(0)
+    time_shares = Integer(0)
     for op in stage.ops:
         times = timed.setup.value(stage.counts[op.path]) * count
         once = timed.number(op.time)
-        spent += times * once
+        time_shares += times * once
         busy, work = timed.number(op.busy), flop.get((op.path, op.phase), Integer(0))
         reached = float(work / (busy * peak)) if work != 0 and busy != 0 and peak else None
         phase = op.phase.value.replace("_", " ")
-        yield Spent(
+        yield TimeShare(
             op.path, phase, times, float(once), float(times * once), reached, _bound(timed, op)
         )
-    rest = timed.known["microbatches"] - spent
-    yield Spent("(sends, gathers, idle)", "", Integer(0), float(rest), float(rest), None, _REST)
+    rest = timed.numbers["microbatches"] - time_shares
+    yield TimeShare("(sends, gathers, idle)", "", Integer(0), float(rest), float(rest), None, _REST)
 
 
 _REST = "neighbours, weights of blocks or the host"
@@ -142,12 +142,12 @@ _MEANINGS = {
 }
 
 
-def _parts(timed: Timed) -> Iterator[Spent]:
+def _parts(timed: Timed) -> Iterator[TimeShare]:
     """Yield the parts of the step besides the microbatches."""
     for part in STEP_PARTS:
         if part != "microbatches":
-            took = float(timed.known[part])
-            yield Spent(f"({part})", "", Integer(0), took, took, None, _MEANINGS[part])
+            took = float(timed.numbers[part])
+            yield TimeShare(f"({part})", "", Integer(0), took, took, None, _MEANINGS[part])
 
 
 def _helps(timed: Timed) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ def gains(timed: Timed) -> list[tuple[str, float]]:
     to = Definitions()
     defined_step(Timed(replace(timed.setup, machine=better)).setting, to)
     program = lowered(to.definitions, ["step"], free=[factor.name for factor in factors.values()])
-    known = {name: float(timed.known[name]) for name in program.inputs if name in timed.known}
+    known = {name: float(timed.numbers[name]) for name in program.inputs if name in timed.numbers}
     known |= {factor.name: 1.0 for factor in factors.values()}
     before = program.floats(known)["step"]
     gained = [

@@ -23,7 +23,7 @@ from symbolic_cost.symbols import Active
 
 def memory_sheet(setup: Setup) -> Sheet:
     """Tabulate quantities and moments: formula, value, share of the peak."""
-    training, fits = setup.training, () if setup.machine is None else fit(setup).told
+    training, fits = setup.training, () if setup.machine is None else fit(setup).summary
     setup = lettered(setup)
     table = setup.memory_rows
     bind(table, setup.values)

@@ -72,7 +72,7 @@ def time_bars(answers: Sequence[TimeAnswer]) -> Bars:
 
 
 def _step(answer: TimeAnswer) -> dict[str, float]:
-    known = answer.timed.known
+    known = answer.timed.numbers
     waits = float(known["microbatches.exposed"])
     parts = {"compute and memory": float(known["microbatches"]) - waits, "waiting for ranks": waits}
     for name in ("bubble", "gradients", "clipping", "optimizer", "weights"):

@@ -42,7 +42,7 @@ def mesh_sheet(work: Setup) -> Sheet:
 
 def axes_sheet(work: Setup) -> Sheet:
     """Tabulate the axes that are split: size, over which mesh axes, and size on one rank."""
-    own, mesh = work.divided.own, _mesh(work)
+    own, mesh = work.divided.split_model, _mesh(work)
     rows: list[tuple[Cell, ...]] = []
     for name, over in work.divided.placement.axes.items():
         role = own.axes[name].role

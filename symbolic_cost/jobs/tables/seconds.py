@@ -52,7 +52,7 @@ def step_sheet(timed: Timed) -> Sheet:
 
 def figure(timed: Timed, name: str) -> float | Measured:
     """Return the number of a definition with its unit."""
-    return _measured(name, timed.known[name])
+    return _measured(name, timed.numbers[name])
 
 
 def _measured(name: str, value: Expr) -> float | Measured:
@@ -105,14 +105,14 @@ def derivative_sheet(setup: Setup, by: str) -> Sheet:
         InputError: no such symbol, or one that the step does not depend on.
     """
     timed = Timed(setup, symbol(by).name)
-    if by not in timed.known:
+    if by not in timed.numbers:
         raise InputError(f"the step of this job does not depend on {by!r}")
     jumps = ", ".join(map(str, timed.step.chain.jumps("step", by)))
     flat = (f"taken as flat between their jumps: {jumps}",) if jumps else ()
     rate = timed.step.chain.derivative("step", by)
-    numbers = rate.evaluate({symbol.name: timed.known[symbol.name] for symbol in rate.symbols})
+    numbers = rate.evaluate({symbol.name: timed.numbers[symbol.name] for symbol in rate.symbols})
     name = derivative_name("step", by)
-    slope, step, here = numbers[name], numbers["step"], timed.known[by]
+    slope, step, here = numbers[name], numbers["step"], timed.numbers[by]
     own = round(float(slope * here / step), 6)
     rows = (
         ("step", Measured(float(step), Unit.SECOND), rate.chain.definitions["step"]),
@@ -154,6 +154,6 @@ def _op_rows(timed: Timed) -> Iterator[tuple[Cell, ...]]:
         phase = op.phase.value.replace("_", " ")
         yield (op.path, phase, compute, memory, exposed, total, bounds[max(bounds)])
     for part in ("forward", "backward"):
-        idle = float(timed.known.get(f"{Stage.FIRST}.{part}.idle", 0))
+        idle = float(timed.numbers.get(f"{Stage.FIRST}.{part}.idle", 0))
         if idle:
             yield ("(whole stage)", part, None, None, None, idle, "host issuing ops")

@@ -38,12 +38,12 @@ CONFORMER = Conformer(
     attention=ATTENTION,
     branch=Branch(outcome=Outcome.DROP),
     pooler=None,
-    kept=WAV2VEC.kept,
+    unused=WAV2VEC.unused,
     heads=WAV2VEC.heads,
     traits=WAV2VEC.traits,
     source="gulati-2020",
 )
-PARAKEET = replace(CONFORMER, kept={}, traits=Traits(dropouts=("attention_dropout", "dropout")))
+PARAKEET = replace(CONFORMER, unused={}, traits=Traits(dropouts=("attention_dropout", "dropout")))
 
 
 def conformer(fields: Fields, shape: Shape) -> Model:
@@ -57,7 +57,7 @@ def conformer(fields: Fields, shape: Shape) -> Model:
     source = waved(waves, 1, tokens_of(shape) * SAMPLES)
     kept = {"place": "g_c i_c o_c s_p", "place_bias": "e", "length": "s_p"}
     family = _convolved(fields, replace(CONFORMER, words=front, last=Norm.LAYER), "s_rel")
-    family = replace(family, kept={**family.kept, **kept})
+    family = replace(family, unused={**family.unused, **kept})
     source = having(source, sizes | _kernels(fields, family, numbers["e"], source.frames))
     return recorded(fields, shape, family, numbers, source)
 
@@ -112,7 +112,7 @@ def _convolved(
         places = Places(fields.text(name, usual, kinds))
     fields.ignore(name)
     own = running(fields, family)
-    conv = Gated(own.perceptron.function, norm, Bias.NONE if family.kept else Bias.BOTH)
+    conv = Gated(own.perceptron.function, norm, Bias.NONE if family.unused else Bias.BOTH)
     return replace(
         family,
         attention=attention(places, own.attention, rows),
@@ -125,8 +125,8 @@ def _convolved(
 def _kernels(fields: Fields, family: Conformer, e: int, frames: Expr) -> Tables:
     """Read the sizes of what a Conformer has besides."""
     name = "conv_depthwise_kernel_size"
-    kernel = fields.size(name, 31) if family.kept else fields.size("conv_kernel_size", 9)
-    name = name if family.kept else "conv_kernel_size"
+    kernel = fields.size(name, 31) if family.unused else fields.size("conv_kernel_size", 9)
+    name = name if family.unused else "conv_kernel_size"
     fields.require(holds=kernel % 2 == 1, problem="an odd kernel is accepted", name=name)
     sides = ("left_max_position_embeddings", 64), ("right_max_position_embeddings", 8)
     learned = isinstance(family.attention, KeyedDistances)

@@ -45,7 +45,7 @@ WAV2VEC = Encoder(
     ATTENTION,
     branch=Branch(placing=Placing.POST, outcome=Outcome.DROP),
     pooler=None,
-    kept={"masked": "e"},
+    unused={"masked": "e"},
     heads={
         CTC: Predicted(output=Output.BIAS),
         SEQUENCE: Averaged(),
@@ -99,7 +99,7 @@ def wav2vec(fields: Fields, shape: Shape) -> Model:
     )
     if not opened and fields.family != "data2vec-audio":
         # Those of MMS are in blocks that are normed before alone.
-        adapter = fields.size("adapter_attn_dim") if fields.given("adapter_attn_dim") else 0
+        adapter = fields.size("adapter_attn_dim") if fields.has("adapter_attn_dim") else 0
         if stable and adapter:
             family, sizes["f_a"] = Adapted(**vars(family)), adapter
     if opened:
@@ -122,9 +122,9 @@ def recorded(
 
     Nothing is generated token by token: a step is asked for, and runs the whole recording.
     """
-    if "masked" in family.kept and not _masks(fields):
-        kept = {name: axes for name, axes in family.kept.items() if name != "masked"}
-        family = replace(family, kept=kept)
+    if "masked" in family.unused and not _masks(fields):
+        kept = {name: axes for name, axes in family.unused.items() if name != "masked"}
+        family = replace(family, unused=kept)
     head = head_of(fields, family)
     if head in LABELLED and head in family.heads:
         numbers |= {"n_classes": classes_of(fields)}
@@ -141,7 +141,7 @@ def recorded(
     elif head == SEQUENCE:
         numbers["e_p"] = fields.size("classifier_proj_size", 256)
     fields.refuse()
-    every = encoder.Sizes(tables=source.sizes, known={**_KNOWN, **source.known})
+    every = encoder.Sizes(tables=source.sizes, known={**_KNOWN, **source.glossary})
     model = family.declare(fields.family, replace(shape, l=source.frames), every, head)
     return replace(model, bindings=numbers)
 

@@ -131,6 +131,6 @@ def sew(fields: Fields, shape: Shape) -> Model:
     frames, kernel = source.frames, exact(sizes["s_p"])
     sizes |= {"y_p": frames, "z_p": (frames - kernel % 2) // squeezed + 1, "e_u": e * squeezed}
     sizes |= {"r_f": frames, "t_f": frames}
-    known = {**source.known, **axes("r_f token residual, t_f key-token, e_u inner")}
-    fewer = replace(having(source, sizes), frames=frames // squeezed, known=known)
+    known = {**source.glossary, **axes("r_f token residual, t_f key-token, e_u inner")}
+    fewer = replace(having(source, sizes), frames=frames // squeezed, glossary=known)
     return recorded(fields, shape, Widened(**own), numbers, fewer)

@@ -36,7 +36,7 @@ def choosing(fields: Fields, layers: int) -> Layout:
     rule = tuple(_MODES[bool(max(n + 1 - offset, 0) % period)] for n in range(layers))
     pattern, name = fields.source.values.get("index_topk_pattern"), "indexer_types"
     fields.ignore("index_topk_pattern")
-    if not fields.given(name) and isinstance(pattern, str):
+    if not fields.has(name) and isinstance(pattern, str):
         modes: tuple[object, ...] = tuple(
             {"F": "full", "S": "shared"}.get(sign) for sign in pattern
         )

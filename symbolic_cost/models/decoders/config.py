@@ -5,7 +5,7 @@ from dataclasses import replace
 from sympy import Integer
 
 from symbolic_cost.axes import axes
-from symbolic_cost.layers.attention import HeadNorm, Kept, Rotated
+from symbolic_cost.layers.attention import CacheKind, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import Core, Step
 from symbolic_cost.layers.heads import Hidden
 from symbolic_cost.layers.latent import Expansion, LatentAttention
@@ -98,7 +98,8 @@ def falcon(fields: Fields, shape: Shape) -> Model:
     fields.ignore("num_kv_heads", "n_head_kv")
     decoder = replace(decoder_of(fields), order=order if parallel or new else Order.IN_TURN)
     decoder = decoder.attended(
-        rotated=Rotated.NOTHING if alibi else Rotated.WHOLE, kept=Kept.COPIES if new else Kept.HEADS
+        rotated=Rotated.NOTHING if alibi else Rotated.WHOLE,
+        cache=CacheKind.COPIES if new else CacheKind.HEADS,
     )
     shared = (groups or heads) if new else heads
     return declared(fields, shape, decoder, heads=1 if single else shared)
@@ -137,7 +138,7 @@ def gpt_neox_japanese(fields: Fields, shape: Shape) -> Model:
     """Declare a Japanese GPT-NeoX: the last block alone has a bias, of its output projection."""
     decoder = decoder_of(fields)
     widening = fields.size("intermediate_multiple_size", 4)
-    if fields.given("intermediate_size"):
+    if fields.has("intermediate_size"):
         fields.note("n_inner", "intermediate_multiple_size says it")
     reads = replace(decoder.reads, widening=widening, kinds=_last_is_biased)
     return declared(fields, shape, replace(decoder, reads=reads))
@@ -198,9 +199,9 @@ def olmo_hybrid(fields: Fields, shape: Shape) -> Model:
     """Declare an OLMo whose layers are linear, but every fourth."""
     for part in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim"):
         name = f"linear_{part}"
-        fields.require(holds=fields.given(name), problem="a size is needed", name=name)
+        fields.require(holds=fields.has(name), problem="a size is needed", name=name)
     rope = fields.source.values.get("rope_parameters") or {}
-    if not rope.get("rope_theta") and not fields.given("rope_theta"):
+    if not rope.get("rope_theta") and not fields.has("rope_theta"):
         fields.note("rope_parameters", "layers without rotation are not declared")
     return build(fields, shape)
 
@@ -244,7 +245,7 @@ def decoder_of(fields: Fields) -> Decoder:
 def _sharing(fields: Fields, decoder: Decoder) -> Decoder:
     """Return the family without a shared expert where the configuration has none of them."""
     key = decoder.reads.shared_width or "n_shared_experts"
-    if not decoder.experts.shared or not fields.given(key) or fields.optional_size(key) is not None:
+    if not decoder.experts.shared or not fields.has(key) or fields.optional_size(key) is not None:
         return decoder
     plain = decoder.experts.traits & ~Trait.SHARED_GATE
     return replace(decoder, experts=replace(decoder.experts, shared="", traits=plain))

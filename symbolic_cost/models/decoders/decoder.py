@@ -27,7 +27,7 @@ from symbolic_cost.layers import (
     rotary,
     tokens,
 )
-from symbolic_cost.layers.attention import Attention, Bias, Kept, Projection, Rotated
+from symbolic_cost.layers.attention import Attention, Bias, CacheKind, Projection, Rotated
 from symbolic_cost.layers.attention_core import GROUPED, SLIDING, AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import Expansion, LatentAttention
@@ -153,7 +153,7 @@ CORE = AttentionCore(steps=Step.MASK | Step.CAST | Step.COPY)
 """The core of most decoders: a softmax in single precision, keys and values copied if shared."""
 
 ATTENTION = Attention(
-    GROUPED, Projection.SEPARATE, Bias.NONE, rotated=Rotated.WHOLE, kept=Kept.HEADS, core=CORE
+    GROUPED, Projection.SEPARATE, Bias.NONE, rotated=Rotated.WHOLE, cache=CacheKind.HEADS, core=CORE
 )
 """The attention of most decoders: grouped heads, rotated."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from symbolic_cost.layers.attention import Attention, Bias, HeadNorm, Kept, Projection
+from symbolic_cost.layers.attention import Attention, Bias, CacheKind, HeadNorm, Projection
 from symbolic_cost.layers.attention_core import PLAIN, Step
 from symbolic_cost.layers.differential import Decayed, Differential
 from symbolic_cost.layers.gated import GatedMLP
@@ -90,7 +90,7 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             sizes=ONE_EACH,
         ),
         "mpt": Decoder(
-            Attention(PLAIN, Projection.FUSED, Bias.NONE, kept=Kept.HEADS, core=CORE),
+            Attention(PLAIN, Projection.FUSED, Bias.NONE, cache=CacheKind.HEADS, core=CORE),
             MLP("gelu", Bias.NONE),
             head=TIED,
             branch=Branch(Norm.LAYER_SCALE),
@@ -107,7 +107,7 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
         "deci": Decoder(reads=Reads(BIAS)),
         "nemotron-nas": Decoder(reads=Reads(BIASES)),
         "jais": Decoder(
-            Attention(PLAIN, Projection.FUSED, kept=Kept.HEADS, core=CORE),
+            Attention(PLAIN, Projection.FUSED, cache=CacheKind.HEADS, core=CORE),
             GatedMLP(bias=Bias.BOTH),
             tokens=Tokens(steps=Entry.SCALE | Entry.DROP),
             head=TIED,

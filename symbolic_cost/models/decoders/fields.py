@@ -108,10 +108,10 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
         problem = f"only 1 is declared for {fields.family}: all of a head is rotated"
         fields.require(holds=whole, problem=problem, name="partial_rotary_factor")
         return {}
-    if share.key == "rotary_dim" and (share.default or fields.given(share.key)):
+    if share.key == "rotary_dim" and (share.default or fields.has(share.key)):
         stated = fields.source.values.get(share.key, share.key) is not None
         rotated = fields.size(share.key, int(share.default)) if stated else width
-        if fields.given("partial_rotary_factor") and not share.default:
+        if fields.has("partial_rotary_factor") and not share.default:
             part = fields.share("partial_rotary_factor", 1)
             problem = f"{part} of a head's {width} is not the rotary_dim of {rotated}"
             if int(width * part) != rotated:

@@ -7,7 +7,7 @@ from sympy import Expr
 from symbolic_cost import symbols
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import Problems
-from symbolic_cost.layers.attention import Attention, Kept, Projection
+from symbolic_cost.layers.attention import Attention, CacheKind, Projection
 from symbolic_cost.layers.attention_core import PLAIN
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
@@ -23,7 +23,7 @@ from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, size
 
 GPT2 = Decoder(
-    Attention(PLAIN, Projection.FUSED, kept=Kept.HEADS),
+    Attention(PLAIN, Projection.FUSED, cache=CacheKind.HEADS),
     MLP(),
     tokens=Tokens(steps=Entry.POSITION | Entry.DROP),
     head=TIED,

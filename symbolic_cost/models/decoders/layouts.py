@@ -73,7 +73,7 @@ def indexed(key: str, other: str = LINEAR, usual: str = "") -> Callable[[Fields,
         entries = fields.items("layer_types") if other != LINEAR or not places else ()
         if entries:
             return layout_of_list(fields, layers), []
-        if usual and not fields.given(key):
+        if usual and not fields.has(key):
             return [usual] * layers, []
         return [FULL if n in places else other for n in range(layers)], []
 
@@ -115,7 +115,7 @@ def ruled(rule: Callable[[int, int], str], **others: str) -> Callable[[Fields, i
 def flint(fields: Fields, layers: int) -> Layout:
     """Read Flint's layers: those that do not slide are not rotated; the first two are dense."""
     mixers, _ = ruled(_every_fourth, **{FULL: UNTURNED})(fields, layers)
-    dense = fields.items("mlp_only_layers") if fields.given("mlp_only_layers") else (0, 1)
+    dense = fields.items("mlp_only_layers") if fields.has("mlp_only_layers") else (0, 1)
     fields.ignore("mlp_only_layers")
     step = fields.size("decoder_sparse_step", 1)
     sparse = (n not in dense and (n + 1) % step == 0 for n in range(layers))
@@ -147,7 +147,7 @@ def chunked(fields: Fields, layers: int) -> Layout:
         mixers = [accepted.get(kind, CHUNKED) for kind in entries]
     step = fields.size("interleave_moe_layer_step", 1)
     every = [n for n in range(layers) if (n + 1) % step == 0]
-    sparse = fields.items("moe_layers") if fields.given("moe_layers") else every
+    sparse = fields.items("moe_layers") if fields.has("moe_layers") else every
     return mixers, [EXPERTS if n in sparse else DENSE for n in range(layers)]
 
 

@@ -63,7 +63,7 @@ def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
                 "hybrid_layer_pattern", "it contradicts the layers that Transformers declares"
             )
         dense = [DENSE, *[EXPERTS] * (layers - 1)]
-        return listed, perceptrons(fields, decoder, layers) if fields.given(
+        return listed, perceptrons(fields, decoder, layers) if fields.has(
             "mlp_layer_types"
         ) else dense
 

@@ -46,7 +46,7 @@ def declared(mixer: StateSpace | Dual, shape: Shape, *, tied: bool) -> Model:
         ),
         {**sizes, "one": Integer(1)},
         source=source,
-        axes=glossary(own.known, tokens.AXES),
+        axes=glossary(own.glossary, tokens.AXES),
     )
 
 

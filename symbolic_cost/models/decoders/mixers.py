@@ -69,17 +69,17 @@ class Lettered:
     """
 
     layer: Any
-    known: ClassVar[Glossary]
+    glossary: ClassVar[Glossary]
     """Roles of the layer's axes under its own letters."""
 
     @property
     def axes(self) -> Glossary:
         """Roles of its axes."""
-        return renamed(self.known)
+        return renamed(self.glossary)
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer."""
-        return retitled(self.layer.ops(), letters_of(self.known))
+        return retitled(self.layer.ops(), letters_of(self.glossary))
 
     def on(self, shape: Shape) -> Self:  # noqa: ARG002 - it runs alike on every shape
         """Return the layer itself."""
@@ -96,7 +96,7 @@ class Lettered:
         """
         padded = shape.l + (1 if shape.by_steps else symbols.K - 1)
         common = {"one": Integer(1), "k": symbols.K, "p": padded}
-        return {axis: size for axis, size in common.items() if axis in self.known}
+        return {axis: size for axis, size in common.items() if axis in self.glossary}
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Delta(Chunked):
     """The gated delta rule."""
 
     layer: GatedDelta = field(default_factory=GatedDelta)
-    known: ClassVar[Glossary] = delta.AXES
+    glossary: ClassVar[Glossary] = delta.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""
@@ -73,7 +73,7 @@ class Short(Lettered):
     """A short gated convolution of the whole width."""
 
     layer: ShortConv = field(default_factory=ShortConv)
-    known: ClassVar[Glossary] = short_convolution.AXES
+    glossary: ClassVar[Glossary] = short_convolution.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""
@@ -91,7 +91,7 @@ class LightningMixer(Chunked):
     """Lightning attention on all heads."""
 
     layer: Lightning = field(default_factory=Lightning)
-    known: ClassVar[Glossary] = lightning.AXES
+    glossary: ClassVar[Glossary] = lightning.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""
@@ -165,7 +165,7 @@ class Griffin(Lettered):
     """The gated recurrence."""
 
     layer: GatedRecurrence = field(default_factory=GatedRecurrence)
-    known: ClassVar[Glossary] = rglru.AXES
+    glossary: ClassVar[Glossary] = rglru.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""
@@ -186,7 +186,7 @@ class Time(Lettered):
     """RWKV's mean over earlier tokens."""
 
     layer: TimeMix = field(default_factory=TimeMix)
-    known: ClassVar[Glossary] = rwkv.AXES
+    glossary: ClassVar[Glossary] = rwkv.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""

@@ -37,7 +37,7 @@ class StateSpace(Lettered):
 
     layer: SelectiveScan = field(default_factory=SelectiveScan)
     inner: str = ""
-    known: ClassVar[Glossary] = ssm.AXES
+    glossary: ClassVar[Glossary] = ssm.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""
@@ -88,7 +88,7 @@ class Dual(Chunked):
 
     layer: Duality = field(default_factory=Duality)
     free: bool = False
-    known: ClassVar[Glossary] = duality.AXES
+    glossary: ClassVar[Glossary] = duality.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         """Return the sizes of its own axes under the layer's letters."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Kept, Rotated
+from symbolic_cost.layers.attention import Bias, CacheKind, Gate, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.latent import Indexing, LatentAttention
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
@@ -211,7 +211,7 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
         # Tokens see both sides: windows are a mask of the whole square, and nothing is cached.
         "openai_privacy_filter": unmasked(
             Decoder(
-                replace(ATTENTION, bias=Bias.BOTH, kept=Kept.NOTHING),
+                replace(ATTENTION, bias=Bias.BOTH, cache=CacheKind.NOTHING),
                 experts=MixtureOfExperts(bias=Bias.BOTH),
                 sparse=Sparse.ALWAYS,
                 reads=Reads(BIAS, "intermediate_size", head_width=64),

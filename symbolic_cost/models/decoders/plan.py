@@ -54,7 +54,7 @@ def layer_plan(fields: Fields, decoder: Decoder) -> Plan:
     windows = decoder.windows
     window = None if windows == NEVER else _window(fields, windows.width)
     window = window // 2 + 1 if window and Habit.HALVE in decoder.habits else window
-    if windows.period not in {0, 1} and fields.given("sliding_window_pattern"):
+    if windows.period not in {0, 1} and fields.has("sliding_window_pattern"):
         windows = replace(windows, period=_period(fields))
     mixers = _mixers(fields, replace(decoder, windows=windows), layers, window)
     mixers = [decoder.renamed.get(mixer, mixer) for mixer in mixers]

@@ -34,7 +34,7 @@ def ai2(fields: Fields, shape: Shape) -> Model:
     decoder = decoder_of(fields).stepping(Step.MASK, on=fields.family == "hf_olmo")
     decoder = replace(decoder, branch=Branch(norms[affine]))
     single = fields.flag("multi_query_attention", default=False)
-    heads = 1 if single and not fields.given("num_key_value_heads") else None
+    heads = 1 if single and not fields.has("num_key_value_heads") else None
     return declared(fields, shape, decoder, heads)
 
 
@@ -43,7 +43,7 @@ def chatglm(fields: Fields, shape: Shape) -> Model:
 
     Source: THUDM/chatglm-6b, modeling_chatglm.py, GLMBlock.
     """
-    first = fields.given("inner_hidden_size")
+    first = fields.has("inner_hidden_size")
     if first:
         values = dict(fields.source.values)
         values["intermediate_size"] = values.pop("inner_hidden_size")

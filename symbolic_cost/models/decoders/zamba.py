@@ -9,7 +9,7 @@ queries.
 from __future__ import annotations
 
 from symbolic_cost.axes import Glossary, axes
-from symbolic_cost.layers.attention import Attention, Bias, Kept, Projection
+from symbolic_cost.layers.attention import Attention, Bias, CacheKind, Projection
 from symbolic_cost.layers.attention_core import GROUPED
 from symbolic_cost.models.decoders.decoder import CORE, Decoder, path_of
 from symbolic_cost.models.decoders.kinds import Kind
@@ -27,7 +27,7 @@ _STREAM, _BOTH = "[b r e]", "[b r e_c]"
 _WIDE = {"e": "e_c"}
 SHARED = "hybrid"
 
-ATTENTION = Attention(GROUPED, Projection.SEPARATE, Bias.NONE, kept=Kept.HEADS, core=CORE)
+ATTENTION = Attention(GROUPED, Projection.SEPARATE, Bias.NONE, cache=CacheKind.HEADS, core=CORE)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def adapter(fields: Fields, shape: Shape) -> Model:
     light = kind == _KINDS[2]
     odd = [width for width in widths if light and width < 4]  # noqa: PLR2004 - a quarter of it
     fields.require(holds=not odd, problem="four channels are the least", name="channels")
-    if not fields.given("sample_size"):
+    if not fields.has("sample_size"):
         fields.assume("sample_size", "512, an image of so many pixels a side")
     image = sample(fields, shape, 512, 1, channels)
     problem = f"sides that downscale_factor = {factor} divides are accepted"

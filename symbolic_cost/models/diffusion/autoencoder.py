@@ -139,7 +139,7 @@ _DECODER = "UpDecoderBlock2D"
 def _other(fields: Fields) -> bool:
     """Return whether what decodes has widths of its own."""
     own = fields.family == "AutoencoderKLFlux2"
-    return own and fields.given("decoder_block_out_channels")
+    return own and fields.has("decoder_block_out_channels")
 
 
 _SIDES = (

@@ -303,7 +303,7 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
     refined = Integer(fields.size("num_refiner_layers", 2))
     guided = fields.flag("guidance_embeds", default=True)
     norm = rms_of(fields, "rms_norm")
-    if fields.given("image_condition_type"):  # joined to the latents, it is no work of its own
+    if fields.has("image_condition_type"):  # joined to the latents, it is no work of its own
         fields.text("image_condition_type", "latent_concat", ("latent_concat",))
     fields.ignore("image_condition_type")
     own: dict[str, Expr | int] = {"e_x": fields.size("text_embed_dim", 4096)}

@@ -35,7 +35,7 @@ def spatio_temporal(fields: Fields, shape: Shape) -> Model:
     image = replace(image, frames=(fields.size("num_frames", 25), 1))
     widths, stages = widths_of(fields, (320, 640, 1280, 1280))
     depths = of_stages(fields, "layers_per_block", 2, stages)
-    named = fields.given("num_attention_heads")
+    named = fields.has("num_attention_heads")
     heads = of_stages(fields, "num_attention_heads", 5, stages) if named else (5, 10, 20, 20)
     layers = of_stages(fields, "transformer_layers_per_block", 1, stages)
     prompt = of_stages(fields, "cross_attention_dim", 1024, stages)

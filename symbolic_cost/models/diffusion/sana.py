@@ -60,14 +60,14 @@ def sana(fields: Fields, shape: Shape) -> Model:
     own |= {"e_x": fields.size("caption_channels", 2304), "two": 2, "k_y": 3, "k_x": 3}
     own["f"] = int(ratio_of(fields, "mlp_ratio", 5 / 2) * e)
     own["pixels"] = fields.size("out_channels", channels if is_null(fields) else 32) * patch**2
-    placed = fields.given("interpolation_scale")
+    placed = fields.has("interpolation_scale")
     fields.ignore("interpolation_scale")
     guided, biased = (
         fields.flag("guidance_embeds", default=False),
         fields.flag("attention_bias", default=False),
     )
     norm = None
-    if fields.given("qk_norm"):
+    if fields.has("qk_norm"):
         fields.text("qk_norm", _ACROSS, (_ACROSS,))
         norm = Norm.RMS
     fields.ignore("qk_norm")

@@ -87,7 +87,7 @@ def lumina(fields: Fields, shape: Shape) -> Model:
     refined = Integer(fields.size("num_refiner_layers", 2))
     rotated(fields, numbers, "axes_dim_rope", (32, 32, 32))
     wide, multiple = 4 * e, fields.size("multiple_of", 256)
-    if fields.given("ffn_dim_multiplier"):
+    if fields.has("ffn_dim_multiplier"):
         wide = int(ratio_of(fields, "ffn_dim_multiplier", 1) * wide)
     own = {"e_x": fields.size("cap_feat_dim", 1024), "f": -(-wide // multiple) * multiple}
     own |= {"ch": channels * patch**2, "k": shared, "g": max(heads // shared, 1)}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sympy import Expr
 
 from symbolic_cost import symbols
-from symbolic_cost.layers.attention import Bias, Kept, Rotated, output
+from symbolic_cost.layers.attention import Bias, CacheKind, Rotated, output
 from symbolic_cost.layers.attention_core import Positions
 from symbolic_cost.layers.conditioning import LAST, SIX, conditioned, parted, tabled
 from symbolic_cost.layers.joint_attention import IMAGE, SHOWN, TEXT, Joint
@@ -54,7 +54,7 @@ def pixart(fields: Fields, shape: Shape) -> Model:
     fields.text("norm_type", "ada_norm_single", ("ada_norm_single",))
     fields.text("attention_type", "default", ("default",))
     fields.ignore("num_embeds_ada_norm", "interpolation_scale")
-    width, projected = fields.size("cross_attention_dim", 1152), fields.given("caption_channels")
+    width, projected = fields.size("cross_attention_dim", 1152), fields.has("caption_channels")
     own = {"e_s": width, "e_x": fields.size("caption_channels", width)}
     fields.require(
         holds=not projected or width == e,
@@ -220,7 +220,9 @@ def prompted(
     """Declare attention to the prompt, from x to y, behind a norm if any, and to an image."""
     at = Positions("r", "l")
     text, seen = (
-        CrossAttention(at, source, PLAIN, bias=bias, width="e_s", kept=Kept.NOTHING, norm=norm)
+        CrossAttention(
+            at, source, PLAIN, bias=bias, width="e_s", cache=CacheKind.NOTHING, norm=norm
+        )
         for source in (Positions(*TEXT.axes), Positions(*SHOWN.axes))
     )
     cross = _two_attentions(text, seen) if shown else text.ops()

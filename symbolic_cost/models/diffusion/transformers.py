@@ -121,12 +121,12 @@ def sample(fields: Fields, shape: Shape, default: int, patch: int, channels: int
 
 def video(fields: Fields, shape: Shape, usual: Sample) -> Sample:
     """Read the latents of a video, `sample_frames` times `sample_size`."""
-    if not fields.given("sample_size"):
+    if not fields.has("sample_size"):
         values = {**fields.source.values, "sample_size": list(usual.sides)}
         fields.source = replace(fields.source, values=values)
         fields.assume("sample_size", f"{list(usual.sides)}, the sides of latents")
     count, depth = usual.frames
-    if not fields.given("sample_frames"):
+    if not fields.has("sample_frames"):
         fields.assume("sample_frames", f"{count}, frames of latents")
     frames = fields.size("sample_frames", count)
     problem = f"patches of {depth} do not fit {frames} frames"
@@ -144,7 +144,7 @@ def whole_patches(fields: Fields, image: Sample) -> None:
 
 def assumed_side(fields: Fields, side: int) -> None:
     """Note the side of the latents of a family whose configurations never say it."""
-    if not fields.given("sample_size"):
+    if not fields.has("sample_size"):
         fields.assume("sample_size", f"{side}, latents of an image of {8 * side} pixels a side")
 
 

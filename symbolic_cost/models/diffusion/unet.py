@@ -8,7 +8,7 @@ from sympy import Integer
 
 from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Padding, Trail
-from symbolic_cost.layers.maps import Kept
+from symbolic_cost.layers.maps import KeepMap
 from symbolic_cost.layers.unet import (
     GROUPS,
     Block,
@@ -68,7 +68,7 @@ class Net:
         widths = self.widths
         layers: dict[str, Layer] = {
             "conv_in": self.conv(widths[0], start, 1, start // 2),
-            "kept": Kept(),
+            "kept": KeepMap(),
         }
         layers |= dict(self._down())
         if self.beside[1] is not None:
@@ -87,10 +87,10 @@ class Net:
         for i, (width, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
             for j in range(depth):
                 yield from self._stage(f"down{i}.{j}", width, self.beside[0][i]).items()
-                yield f"down{i}.{j}.kept", Kept()
+                yield f"down{i}.{j}.kept", KeepMap()
             if i < len(self.widths) - 1:
                 yield f"down{i}.shrink", self.conv(width, 3, 2, self.padding)
-                yield f"down{i}.kept", Kept()
+                yield f"down{i}.kept", KeepMap()
 
     def _up(self) -> Iterator[tuple[str, Layer]]:
         last = len(self.widths) - 1
@@ -105,7 +105,7 @@ class Net:
 
 
 @dataclass(frozen=True)
-class Read:
+class UNetFields:
     """What configurations say of a UNet that a prompt and a time step condition.
 
     Args:
@@ -146,9 +146,9 @@ def unet(fields: Fields, shape: Shape) -> Model:
     return modelled(fields, trail)
 
 
-def conditional(fields: Fields, shape: Shape) -> Read:
+def conditional(fields: Fields, shape: Shape) -> UNetFields:
     """Read a UNet whose stages may see a prompt."""
-    if not fields.given("sample_size"):
+    if not fields.has("sample_size"):
         fields.assume("sample_size", "64, latents of an image of 512 pixels a side")
     image = sample(fields, shape, 64, 1, fields.size("in_channels", 4))
     widths, stages = widths_of(fields, (320, 640, 1280, 1280))
@@ -174,12 +174,12 @@ def conditional(fields: Fields, shape: Shape) -> Read:
     time, vectors = time_of(fields, widths[0])
     text = text_of(fields, prompt[0])
     grouped(fields, widths, stages)
-    return Read(net, image, kernels, time, vectors, text, prompt[0])
+    return UNetFields(net, image, kernels, time, vectors, text, prompt[0])
 
 
 def has_middle(fields: Fields, kind: str) -> bool:
     """Return whether there is a middle, of the one kind that is declared; null is none."""
-    if not fields.given("mid_block_type") and "mid_block_type" in fields.source.values:
+    if not fields.has("mid_block_type") and "mid_block_type" in fields.source.values:
         fields.ignore("mid_block_type")
         return False
     return fields.text("mid_block_type", kind, (kind,)) == kind

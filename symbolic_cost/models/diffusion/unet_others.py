@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Trail
-from symbolic_cost.layers.maps import Kept
+from symbolic_cost.layers.maps import KeepMap
 from symbolic_cost.layers.unet import attention
 from symbolic_cost.models.diffusion.conditions import time_of
 from symbolic_cost.models.diffusion.transformers import sample
 from symbolic_cost.models.diffusion.unet import (
     Beside,
     Net,
-    Read,
+    UNetFields,
     conditional,
     function_of,
     grouped,
@@ -34,7 +34,7 @@ from symbolic_cost.records import dataclass
 
 def plain(fields: Fields, shape: Shape) -> Model:
     """Declare a UNet without a prompt, whose stages may attend to themselves."""
-    if not fields.given("sample_size"):
+    if not fields.has("sample_size"):
         fields.assume("sample_size", "32, an image of so many pixels a side")
     channels = fields.size("in_channels", 3)
     image = sample(fields, shape, 32, 1, channels)
@@ -56,7 +56,7 @@ def plain(fields: Fields, shape: Shape) -> Model:
     grouped(fields, widths, stages)
     out = fields.size("out_channels", 3)
     fields.refuse()
-    trail = Read(net, image, (3, 3), time, vectors, 0, 0).trail(shape)
+    trail = UNetFields(net, image, (3, 3), time, vectors, 0, 0).trail(shape)
     Chain(net.layers(3, 3, out)).declare("", trail)
     return modelled(fields, trail)
 
@@ -88,7 +88,7 @@ class Handed:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ImageCondition:
     """An image that conditions, embedded by convolutions and added.
 
     Args:
@@ -128,14 +128,14 @@ def controlnet(fields: Fields, shape: Shape) -> Model:
     widths = fields.items("conditioning_embedding_out_channels", (16, 32, 96, 256))
     if not (widths and all(map(is_size, widths))):
         fields.note("conditioning_embedding_out_channels", "a list of sizes is accepted")
-    shown = Shown(fields.size("conditioning_channels", 3), widths)
+    shown = ImageCondition(fields.size("conditioning_channels", 3), widths)
     fields.refuse()
     trail = read.trail(shape)
     layers: dict[str, Layer] = {}
     for name, layer in read.net.layers(3, 3, 1).items():
         if name.startswith("up"):
             break
-        layers[name] = Handed() if isinstance(layer, Kept) else layer
+        layers[name] = Handed() if isinstance(layer, KeepMap) else layer
         layers |= {"shown": shown} if name == "conv_in" else {}
     Chain(layers | {"mid.kept": Handed()}).declare("", trail)
     return modelled(fields, trail)

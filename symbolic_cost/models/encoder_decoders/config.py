@@ -210,7 +210,7 @@ def declared(
     fields.refuse()
     k = symbols.k if "k" in numbers else symbols.h
     sizes = Sizes(
-        own=own,
+        decoder=own,
         source=source,
         k=k,
         sliding=sliding,

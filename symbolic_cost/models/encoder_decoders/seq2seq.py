@@ -27,7 +27,7 @@ from symbolic_cost.layers import (
     relative,
     rotary,
 )
-from symbolic_cost.layers.attention import Attention, Kept
+from symbolic_cost.layers.attention import Attention, CacheKind
 from symbolic_cost.layers.attention_core import SLIDING, Positions, Step
 from symbolic_cost.layers.block_attention import Blocks
 from symbolic_cost.layers.embeddings import PLACES, Words
@@ -247,7 +247,7 @@ class Seq2Seq:
     ) -> tuple[Op, ...]:
         causal = replace(self._core(), steps=self._core().steps | Step.MASK)
         at = SLIDING if sliding else SOURCE
-        own = replace(self.attention, at=at, kept=Kept.HEADS, core=causal)
+        own = replace(self.attention, at=at, cache=CacheKind.HEADS, core=causal)
         first = self.branch.around("attention", own.ops(), "x", "attended", **self._outside())
         cross = CrossAttention(
             TARGET,
@@ -315,12 +315,12 @@ class Source:
     Args:
         frames: that the encoder sees.
         sizes: of the axes of what makes them.
-        known: their roles.
+        glossary: their roles.
     """
 
     frames: Expr
     sizes: Mapping[str, Expr | int]
-    known: Glossary
+    glossary: Glossary
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ class Sizes:
         V_s: vocabulary of the source, where it has one of its own.
         P_s: rows of its table of positions, where it has one of its own.
         cached: target tokens in the cache; None if the source is not encoded yet.
-        own: widths and heads of the decoder, by axis, where they differ.
+        decoder: widths and heads of the decoder, by axis, where they differ.
         sliding: how many blocks of the decoder slide.
         sparse: blocks with experts, of the encoder and the decoder.
         capacity: slots of the experts per chosen token.
@@ -359,16 +359,16 @@ class Sizes:
     sliding: int = 0
     sparse: tuple[int, int] = (0, 0)
     capacity: Expr | int = 1
-    own: Mapping[str, int] = field(default_factory=dict)
+    decoder: Mapping[str, int] = field(default_factory=dict)
     source: Source | None = None
 
     def own_axes(self) -> dict[str, str]:
         """Return the names of the decoder's own axes."""
-        return {axis: f"{axis}_t" for axis in self.own}
+        return {axis: f"{axis}_t" for axis in self.decoder}
 
     def glossary(self) -> Glossary:
         """Return the roles of all axes."""
-        return {**AXES, **self.source.known} if self.source else AXES
+        return {**AXES, **self.source.glossary} if self.source else AXES
 
     def axes(self) -> dict[str, Expr]:
         """Return the size of every axis."""
@@ -378,7 +378,7 @@ class Sizes:
         named |= {"n_rel": symbols.n_rel, "z": symbols.n_classes, "c": 3, "one": 1, "w_t": self.e}
         named |= dict.fromkeys(("r", "l", "t"), self.l) | dict.fromkeys(("o", "m"), self.l_t)
         named |= {"u": exact(self.l_t) + exact(self.cached or 0)}
-        named |= {f"{axis}_t": size for axis, size in self.own.items()}
+        named |= {f"{axis}_t": size for axis, size in self.decoder.items()}
         past = exact(self.cached or 0)
         named |= {"near": Min(past, symbols.W - 1) + self.l_t, "window": symbols.W}
         named |= {"m_near": Min(past + self.l_t, symbols.W - 1), "w_t": named.get("e_t", self.e)}

@@ -88,9 +88,9 @@ def _luke(fields: Fields, family: Encoder) -> Encoder:
     wide = fields.source.values.get("entity_emb_size") == fields.size("hidden_size")
     left: tuple[str, ...] = ("entity_project",) if wide else ()
     left += () if fields.head.endswith(MASKED) else ("predict", "predict_norm", "predict_bias")
-    kept = {name: axes for name, axes in family.kept.items() if name not in left}
+    kept = {name: axes for name, axes in family.unused.items() if name not in left}
     bare = fields.head.endswith((TOKENS, SPAN))
-    return replace(family, kept=kept, pooler=None if bare else family.pooler)
+    return replace(family, unused=kept, pooler=None if bare else family.pooler)
 
 
 def _mobile(fields: Fields, family: Encoder) -> Encoder:
@@ -117,7 +117,7 @@ def _roc_bert(fields: Fields, family: Encoder) -> Encoder:
         family, used = replace(family, words=plain, heads=BERT.heads), set()
     else:
         family = family.worded(beside={name: named[name] for name in named if name in used})
-    return replace(family, kept={name: named[name] for name in named if name not in used})
+    return replace(family, unused={name: named[name] for name in named if name not in used})
 
 
 _FEW_LABELS = 10

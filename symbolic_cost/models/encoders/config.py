@@ -193,7 +193,7 @@ def _sized(
         problem=f"heads of {width} features cannot be rotated in pairs",
         name="head_dim" if "q" in numbers else "num_attention_heads",
     )
-    rows |= {axis for axes in family.kept.values() for axis in axes.split()}
+    rows |= {axis for axes in family.unused.values() for axis in axes.split()}
     if PLACES in rows:
         numbers["P"] = fields.size("max_position_embeddings") + traits.offset
     if TYPES in rows:
@@ -305,7 +305,7 @@ def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
         if output.hidden and fields.family in _FOLLOWING:
             own = replace(output.hidden, function=family.perceptron.function)
             output = replace(output, hidden=own)
-    elif isinstance(output, Classes) and head == SEQUENCE and fields.given("classifier_pooling"):
+    elif isinstance(output, Classes) and head == SEQUENCE and fields.has("classifier_pooling"):
         take = _POOLINGS[fields.text("classifier_pooling", "cls", tuple(_POOLINGS))]
         output = replace(output, take=take)
     fields.ignore(*fields.names("classifier_pooling"))

@@ -192,7 +192,7 @@ class Encoder:
         distances: whether scores have a bias by distance.
         pooler: hidden layer on the first position that the trunk has, or None.
         habits: what they do besides.
-        kept: weights that are stored and not used, by name and axes.
+        unused: weights that are stored and not used, by name and axes.
         heads: by the end of the architecture's name.
         windowed: blocks, the first of them, whose positions attend within windows.
     """
@@ -205,7 +205,7 @@ class Encoder:
     distances: Distances = Distances.NONE
     pooler: Hidden | AttentionPool | MeanPool | None = TANH
     habits: Habit = Habit.NONE
-    kept: Mapping[str, str] = field(default_factory=dict)
+    unused: Mapping[str, str] = field(default_factory=dict)
     heads: Mapping[str, Head] = field(default_factory=lambda: HEADS)
     traits: Traits = field(default_factory=Traits)
     source: str = "devlin-2018"
@@ -244,7 +244,7 @@ class Encoder:
         """Return the parts of the model."""
         rotated = self.attention.rotated.value
         norm = (self.last.op("norm", "x[b r e]", "y[b r e]"),) if self.last else ()
-        buffers = tuple(stored(name, w=axes) for name, axes in self.kept.items())
+        buffers = tuple(stored(name, w=axes) for name, axes in self.unused.items())
         turning: tuple[Op, ...] = (angles(rotated),) if rotated else ()
         if self.windowed:
             turning += scope("window", inside(turning))

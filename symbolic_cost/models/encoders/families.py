@@ -96,7 +96,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             _BARE,
             words=replace(_NARROW, tables=_TYPED.tables),
             attention=_TURNED,
-            kept={"angles": "p d"},
+            unused={"angles": "p d"},
             traits=Traits(classes=_SPANS),
         ).headed(
             MASKED=Predicted(Hidden("gelu", norm=Norm.LAYER), "w_t"),
@@ -161,7 +161,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
         "longformer": replace(BERT, attention=Neighbours(**vars(ATTENTION))),
         "luke": replace(
             _POOLED,
-            kept={
+            unused={
                 "entity": "n_ent e_n",
                 "entity_project": "e_n e",
                 "entity_place": "p e",
@@ -185,7 +185,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             words=Page(tables={"position": PLACES, "type": TYPES}),
             attention=OnPage(**vars(ATTENTION)),
             distances=Distances.ONCE,
-            kept={"patch": "ch e s_x s_y", "image": "n_img e", "image_norms": "n_few e"},
+            unused={"patch": "ch e s_x s_y", "image": "n_img e", "image_norms": "n_few e"},
             traits=Traits(tables={"n_page": "max_2d_position_embeddings"}),
         ),
         "squeezebert": replace(
@@ -254,7 +254,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             _BARE,
             words=Words(tables={}, norm=None),
             attention=replace(Shifted(**vars(ATTENTION)), bias=Bias.NONE),
-            kept={"masked": "one e"},
+            unused={"masked": "one e"},
             traits=Traits(dropouts=("dropout", "dropout")),
         ).headed(MASKED=Predicted()),
         "nomic_bert": replace(
@@ -269,7 +269,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             words=replace(_PLACED, norm=None, changes=Change.NONE),
             branch=_PRE,
             last=Norm.LAYER,
-            kept={"contacts": "n_att"},
+            unused={"contacts": "n_att"},
             traits=Traits({"emb_layer_norm_before": entry_norm}),
         ),
         "bros": replace(_POOLED, attention=Boxed(**vars(ATTENTION)), distances=Distances.ONCE),

@@ -135,7 +135,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         l=positions,
         l_t=shape.l if decodes else written,
         cached=past if decodes else None,
-        own={} if projected else {"e": own},
+        decoder={} if projected else {"e": own},
         **{**numbers, "e": own if projected else wide},  # type: ignore[arg-type]
     )
     text = family.declare(fields.family, sizes)

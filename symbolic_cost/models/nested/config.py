@@ -78,7 +78,7 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> Joini
         unread,
         len(stages),
         beside.widths,
-        (*(stored(name, w=axes) for name, axes in family.kept.items()), *beside.ops),
+        (*(stored(name, w=axes) for name, axes in family.unused.items()), *beside.ops),
         beside.sizes,
     )
 
@@ -91,7 +91,7 @@ def _whole(fields: Fields, family: Nested) -> bool:
 
 def _check_tiles(fields: Fields, family: Nested, shape: Shape) -> None:
     """Refuse images whose tokens nothing but their sides tells."""
-    if (family.kept or family.middle.tiled) and shape.i != 0:
+    if (family.unused or family.middle.tiled) and shape.i != 0:
         raise InputError(
             f"images of {fields.family} come in tiles, whose tokens only their sides tell: "
             "image_tokens = 0 is accepted, which counts the text"

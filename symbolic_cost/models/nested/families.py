@@ -31,7 +31,7 @@ class Nested:
         beside: keys of the whole that are none of the language model's, as a regular expression,
             where those of both stand side by side.
         layer: of the tower, which is read unless the whole says, counted from the last.
-        kept: weights beside the connector, by name and axes; images of it come in tiles, whose
+        unused: weights beside the connector, by name and axes; images of it come in tiles, whose
             number of tokens only their sides tell.
     """
 
@@ -48,7 +48,7 @@ class Nested:
     middle: Middle = Middle()
     beside: str = ""
     layer: int = -1
-    kept: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    unused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class Meeting(StrEnum):
@@ -159,13 +159,13 @@ _QWEN = Nested(
 NESTED: Mapping[str, Nested] = MappingProxyType(
     {
         "llava": _LLAVA,
-        "llava_next": replace(_LLAVA, kept=_NEWLINE),
-        "llava_next_video": replace(_LLAVA, kept=_NEWLINE),
+        "llava_next": replace(_LLAVA, unused=_NEWLINE),
+        "llava_next_video": replace(_LLAVA, unused=_NEWLINE),
         "deepseek_vl": Nested("siglip_vision_model", "llama", Connector(), tied=True),
         "aya_vision": _COHERE,
         "cohere2_vision": replace(_COHERE, connector=replace(_COHERE.connector, norm=None)),
         "llava_onevision": replace(
-            _LLAVA, vision="siglip_vision_model", text="qwen2", layer=-1, kept=_NEWLINE
+            _LLAVA, vision="siglip_vision_model", text="qwen2", layer=-1, unused=_NEWLINE
         ),
         "llama4": Nested(
             "llama4_vision_model",
@@ -225,7 +225,7 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
             Connector(Join.SIDE_BY_SIDE),
             ("img_processor", "text_config"),
             merge="patches_of_a_side",
-            kept={"between_rows": "m_i e_v", "between_images": "m_i e_v"},
+            unused={"between_rows": "m_i e_v", "between_images": "m_i e_v"},
         ),
         "qwen2_vl": Nested("qwen2_vl_vision", "qwen2_vl_text", _JOINED, merge="spatial_merge_size"),
         "qwen2_5_vl": Nested(

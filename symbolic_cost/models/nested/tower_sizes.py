@@ -73,5 +73,5 @@ def _item(part: Fields, name: str, place: str, usual: int) -> int:
     items, (at, number) = part.items(name), map(int, place.split(" of "))
     fits = not items or (len(items) == number and all(map(is_size, items)))
     problem = f"a list of {number} positive integers is accepted"
-    part.require(holds=fits and not (part.given(name) and not items), problem=problem, name=name)
+    part.require(holds=fits and not (part.has(name) and not items), problem=problem, name=name)
     return int(items[at]) if items and fits else usual

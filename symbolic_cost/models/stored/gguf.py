@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, refuse, shown
+from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.models.stored.header import Header, Tensor
 from symbolic_cost.reading import mapped, package_data
 
@@ -87,7 +87,7 @@ class _Reader:
         for _ in range(pairs):
             key = self.text()
             if key in metadata:
-                raise self.refusal(f"key {shown(key)} is given more than once")
+                raise self.refusal(f"key {quote(key)} is given more than once")
             metadata[key] = self.value(self.number("I"))
         stored = tuple(self._tensor() for _ in range(tensors))
         room = len(self._data) - self._at
@@ -104,11 +104,11 @@ class _Reader:
         self.number("Q")
         types = _data()["types"]
         if kind not in types:
-            raise self.refusal(f"tensor {shown(name)} is of type {kind}")
+            raise self.refusal(f"tensor {quote(name)} is of type {kind}")
         dtype, block, size = types[kind]
         row = shape[0] if shape else 1
         if row % block:
-            raise self.refusal(f"tensor {shown(name)}: rows of {row} in blocks of {block}")
+            raise self.refusal(f"tensor {quote(name)}: rows of {row} in blocks of {block}")
         return Tensor(name, shape, dtype, prod(shape) // block * size)
 
 
@@ -141,7 +141,7 @@ def gguf_config(path: Path) -> dict[str, Any]:
         prefix = f"{name}."
     if name not in known:
         raise InputError(
-            f"{path.name}: architecture {shown(name)}: {', '.join(sorted(known))} are read"
+            f"{path.name}: architecture {quote(name)}: {', '.join(sorted(known))} are read"
         )
     family = known[name]
     own = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
@@ -164,11 +164,11 @@ def _translated(own: Mapping[str, Any], family: Mapping[str, Any], place: str) -
     for key, value in own.items():
         if key not in keys:
             if not costless.fullmatch(key):
-                problems.append(f"{place}: key {shown(key)} = {shown(value)} is not understood")
+                problems.append(f"{place}: key {quote(key)} = {quote(value)} is not understood")
             continue
         one = value[0] if isinstance(value, list) and len(set(value)) == 1 else value
         if type(one) is not int:
-            problems.append(f"{place}: key {shown(key)} = {shown(value)}: one whole number is read")
+            problems.append(f"{place}: key {quote(key)} = {quote(value)}: one whole number is read")
         elif one or not key.startswith("expert"):
             config[renamed.get(keys[key], keys[key])] = one
     refuse(problems)

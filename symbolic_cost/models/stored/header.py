@@ -74,7 +74,7 @@ class Header:
         return {dtype: (elements[dtype], size) for dtype, size in sizes.most_common()}
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Elements and bytes of every data type, as a sentence."""
         return ", ".join(
             f"{dtype} {count} elements {size} bytes" for dtype, (count, size) in self.dtypes.items()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, brief, shown
+from symbolic_cost.errors import InputError, brief, quote
 from symbolic_cost.models.configfile import HUB, LARGEST_FILE, Document, read_document
 from symbolic_cost.models.stored.header import Header, Tensor
 
@@ -25,7 +25,7 @@ class Hub:
     def __init__(self, source: str) -> None:
         match = _NAME.fullmatch(source.removeprefix(HUB))
         if match is None or ".." in source:
-            raise InputError(f"{shown(source)}: hub:org/name or hub:org/name@revision is accepted")
+            raise InputError(f"{quote(source)}: hub:org/name or hub:org/name@revision is accepted")
         self._source, self._id, self._revision = source, match["id"], match["revision"]
         try:
             import huggingface_hub  # noqa: PLC0415 - the extra "hub"

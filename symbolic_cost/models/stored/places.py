@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.configfile import (
     HUB,
     LARGEST_FILE,
@@ -82,7 +82,7 @@ def components(folder: Path) -> dict[str, Document | str]:
         ):
             parts[name] = _component(folder, name, kind)
         elif library == "diffusers" and not kind.endswith("Scheduler"):
-            parts[name] = f"{PIPELINE}: {shown(name)} is of class {shown(kind)}, no known family"
+            parts[name] = f"{PIPELINE}: {quote(name)} is of class {quote(kind)}, no known family"
     return parts
 
 
@@ -91,11 +91,11 @@ _NO_MODELS = ("Tokenizer", "TokenizerFast", "Processor", "FeatureExtractor")
 
 def _component(folder: Path, name: str, kind: str) -> Document | str:
     if Path(name).name != name or name in (".", ".."):
-        return f"{PIPELINE}: {shown(name)} is no name of a folder"
+        return f"{PIPELINE}: {quote(name)} is no name of a folder"
     try:
         config = read_document(folder / name / "config.json", "config.json")
     except InputError as error:
-        return f"{PIPELINE}: {shown(name)} ({shown(kind)}): {error.problems[0]}"
+        return f"{PIPELINE}: {quote(name)} ({quote(kind)}): {error.problems[0]}"
     return Document(f"{name}/{config.name}", config.values, config.text)
 
 

@@ -9,7 +9,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, Problems, refuse, shown
+from symbolic_cost.errors import InputError, Problems, quote, refuse
 from symbolic_cost.models.stored.header import Header, Tensor
 from symbolic_cost.reading import json_value, mapped, read_text
 
@@ -52,7 +52,7 @@ def _shards(index: Path) -> Header:
     strange = [name for name in files if Path(name).name != name or name in (".", "..")]
     if strange:
         raise InputError(
-            f"{index.name}: {shown(name)} is not the name of a file beside it" for name in strange
+            f"{index.name}: {quote(name)} is not the name of a file beside it" for name in strange
         )
     problems = Problems()
     tensors = [
@@ -61,7 +61,7 @@ def _shards(index: Path) -> Header:
     problems.refuse()
     missing = sorted(set(map_) - {tensor.name for tensor in tensors})
     if missing or len(tensors) != len(map_):
-        said = ", ".join(map(shown, missing[:5])) or "names stand twice, or are left out"
+        said = ", ".join(map(quote, missing[:5])) or "names stand twice, or are left out"
         raise InputError(
             f"{index.name}: {len(map_)} tensors are named, {len(tensors)} stored: {said}"
         )
@@ -101,12 +101,12 @@ def _read(entries: Mapping[str, Any], place: str, room: int) -> tuple[Tensor, ..
         dtype = known.get("dtype")
         bits = _BITS.get(dtype, 0) if isinstance(dtype, str) else 0
         if not bits or shape is None or span is None or len(span) != 2:  # noqa: PLR2004
-            problems.append(f"{place}: tensor {shown(name)} is {shown(entry)}")
+            problems.append(f"{place}: tensor {quote(name)} is {quote(entry)}")
             continue
         size = prod(shape) * bits
         if size != (span[1] - span[0]) * 8 or span[1] > room:
             problems.append(
-                f"{place}: tensor {shown(name)}: {dtype} {shape} does not fill bytes {span[0]} to "
+                f"{place}: tensor {quote(name)}: {dtype} {shape} does not fill bytes {span[0]} to "
                 f"{span[1]} of {room}"
             )
         ends.append((span[0], span[1]))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown, unknown
+from symbolic_cost.errors import InputError, quote, unknown
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.reading import package_data
 
@@ -37,7 +37,7 @@ def timm_config(source: Document) -> dict[str, Any]:
     name = values["architecture"].partition(".")[0]
     problems = [f"{source.where(k)} is not understood" for k in values if k not in _READ]
     if values.get("model_args"):
-        problems.append(f"{source.where('model_args')}: {shown(values['model_args'])} is not read")
+        problems.append(f"{source.where('model_args')}: {quote(values['model_args'])} is not read")
     found = _record_of(name)
     if found is None:
         refused = unknown("architecture of timm", name, _names())
@@ -115,19 +115,19 @@ def _contradictions(
     values, side = source.values, named.get("image_size")
     image = _pictures(values).get("image_size", side)
     if record.get("placed") and image != side:
-        yield f"{source.where('pretrained_cfg')}: input_size of {shown(image)}: {side} by name"
+        yield f"{source.where('pretrained_cfg')}: input_size of {quote(image)}: {side} by name"
     if record.get("halved") and isinstance(image, int) and image % 2:
         yield f"{source.where('pretrained_cfg')}: input_size of {image}: an even side is read"
     width = _width(named)
     features = values.get("num_features", width)
     if width and features != width:
-        yield f"{source.where('num_features')} = {shown(features)}: {width} by name"
+        yield f"{source.where('num_features')} = {quote(features)}: {width} by name"
     pool, usual = values.get("global_pool", ""), record.get("pool", "avg")
     if pool not in (usual, ""):
-        yield f"{source.where('global_pool')} = {shown(pool)}: {usual} is read"
+        yield f"{source.where('global_pool')} = {quote(pool)}: {usual} is read"
     classes = values["num_classes"]
     if classes and not record["head"]:
-        yield f"{source.where('num_classes')} = {shown(classes)}: 0 is read, without a classifier"
+        yield f"{source.where('num_classes')} = {quote(classes)}: 0 is read, without a classifier"
 
 
 def _width(named: Mapping[str, Any]) -> int | None:

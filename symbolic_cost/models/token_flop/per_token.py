@@ -15,7 +15,7 @@ from functools import cached_property
 from sympy import Add, Expr, Mul, Symbol
 
 from symbolic_cost.conventions.per_token import TokenConventions, token_conventions
-from symbolic_cost.errors import InputError, refuse, shown, unknown
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.token_flop.terms import Term, TokenTerms, with_assumed_heads
 from symbolic_cost.ops.graph import Model
@@ -70,7 +70,7 @@ class TokenFlop:
         chosen = tuple(lengths)
         wrong = [one for one in chosen if not _is_count(one)]
         if wrong or not chosen:
-            said = ", ".join(map(shown, wrong)) or "none"
+            said = ", ".join(map(quote, wrong)) or "none"
             raise InputError(f"lengths of sequences: {said}: positive integers are accepted")
         times = {one: chosen.count(one) for one in dict.fromkeys(chosen)}
         return Add(*(Mul(count, one, self.at(one)) for one, count in times.items()))
@@ -104,7 +104,7 @@ def flops_per_token(
         unknown("size of the model", name, symbols) for name in stated if name not in symbols
     ]
     problems += [
-        f"{'seq' if name == 'l' else name} = {shown(number)}: a positive integer is accepted"
+        f"{'seq' if name == 'l' else name} = {quote(number)}: a positive integer is accepted"
         for name, number in stated.items()
         if not _is_count(number)
     ]

@@ -56,7 +56,7 @@ class Tensor:
         return Nature.CONSTANT in self.nature
 
     @property
-    def given(self) -> bool:
+    def is_input(self) -> bool:
         """Whether the user gives it."""
         return Nature.GIVEN in self.nature
 

@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.records import dataclass
 
 MOST_JSON = 150_000_000
@@ -57,7 +57,7 @@ def read_archive(source: str | Path | bytes, name: str = "") -> Archive:
     Raises:
         InputError: no zip, no graph in it, too large, damaged, or of another schema.
     """
-    place = name or (shown(str(source)) if not isinstance(source, bytes) else "the archive")
+    place = name or (quote(str(source)) if not isinstance(source, bytes) else "the archive")
     try:
         if isinstance(source, bytes):
             return _read(BytesIO(source), place)
@@ -90,13 +90,13 @@ def _read(file: BinaryIO, place: str) -> Archive:
         zlib.error,
     ) as error:
         raise InputError(
-            f"{place}: is no archive of torch.export.save (a zip, .pt2): {shown(str(error))}"
+            f"{place}: is no archive of torch.export.save (a zip, .pt2): {quote(str(error))}"
         ) from None
     version = program.get("schema_version")
     major = version.get("major") if isinstance(version, dict) else None
     if major != _SCHEMA:
         raise InputError(
-            f"{place}: {graphs[0].filename}: schema {shown(major)}: {_SCHEMA} is read "
+            f"{place}: {graphs[0].filename}: schema {quote(major)}: {_SCHEMA} is read "
             "(torch 2.7 and later)"
         )
     return Archive(place, program, _files(config))
@@ -110,7 +110,7 @@ def _is(entry: str, wanted: str) -> bool:
 
 
 def _no_graph(place: str, graphs: list[zipfile.ZipInfo], entries: list[zipfile.ZipInfo]) -> str:
-    names = ", ".join(shown(one.filename) for one in (graphs or entries)[:5])
+    names = ", ".join(quote(one.filename) for one in (graphs or entries)[:5])
     return (
         f"{place}: one entry NAME/{_GRAPH} is read, as torch.export.save writes it; "
         f"here {'are' if graphs else 'stand'} {names or 'no entries'}"
@@ -120,7 +120,7 @@ def _no_graph(place: str, graphs: list[zipfile.ZipInfo], entries: list[zipfile.Z
 def _json(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: str) -> dict[str, Any]:
     """Return what an entry holds; bounded by its declared size, which reading never exceeds."""
     size, packed = entry.file_size, entry.compress_size
-    where = f"{place}: {shown(entry.filename)}"
+    where = f"{place}: {quote(entry.filename)}"
     if size > MOST_JSON or (size > _SMALL and size > _MOST_RATIO * max(packed, 1)):
         raise InputError(
             f"{where}: {size} bytes, packed to {packed}: at most {MOST_JSON} bytes are read, "
@@ -132,7 +132,7 @@ def _json(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: str) -> dict[
         value = json.loads(data, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InputError(f"{where}: is not JSON: {shown(said)}") from None
+        raise InputError(f"{where}: is not JSON: {quote(said)}") from None
     if not isinstance(value, dict):
         raise InputError(f"{where}: a JSON object is accepted")
     return value

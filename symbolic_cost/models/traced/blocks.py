@@ -16,7 +16,7 @@ from sympy import Integer
 from symbolic_cost.models.traced.acts import Tensor
 from symbolic_cost.models.traced.build import op
 from symbolic_cost.models.traced.placing import Draft, block_of
-from symbolic_cost.models.traced.unused_weights import Held
+from symbolic_cost.models.traced.unused_weights import UnusedWeight
 from symbolic_cost.ops.graph import OUTSIDE, Part, Place
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
@@ -121,7 +121,9 @@ class _Namer:
                 self._axes[tensor] = axes
             core = draft.core.removeprefix(self._segment.prefix)
             declared = op(replace(draft, core=core), path, self._name)
-            held = isinstance(declared, Held) or any(tensor in read for tensor, _ in draft.outputs)
+            held = isinstance(declared, UnusedWeight) or any(
+                tensor in read for tensor, _ in draft.outputs
+            )
             ops += (declared,) if held else unread((declared,))
         for tensor, axes in self._axes.items():
             if not tensor.shared and tensor in wanted and tensor in taken:
@@ -153,7 +155,7 @@ class _Namer:
         source = self._maker.get(tensor)
         if source is None and tensor.constant:
             key = (tensor, axes)
-            kind = "given" if tensor.given else "constant"
+            kind = "given" if tensor.is_input else "constant"
             return self._names.setdefault(
                 key, f"{kind}{1 + sum(n.startswith(kind) for n in self._names.values())}"
             )

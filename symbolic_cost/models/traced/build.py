@@ -10,7 +10,7 @@ from symbolic_cost.errors import PatternError
 from symbolic_cost.models.traced.acts import Tensor
 from symbolic_cost.models.traced.placing import Draft
 from symbolic_cost.models.traced.placing import Operand as Drafted
-from symbolic_cost.models.traced.unused_weights import Held
+from symbolic_cost.models.traced.unused_weights import UnusedWeight
 from symbolic_cost.ops.conv import Conv, Pool, TransposedConv
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.elementwise import Elementwise
@@ -71,7 +71,7 @@ def _einsum(path: str, pattern: Pattern, draft: Draft) -> Op:
 def _pointwise(path: str, pattern: Pattern, draft: Draft) -> Op:
     values = [operand for operand in pattern.inputs if not operand.is_weight]
     if not values:  # a copy of a weight: the weight is what is read
-        return Held(path, pattern)
+        return UnusedWeight(path, pattern)
     rows = draft.options.get("row", ())
     return Elementwise(
         path,

@@ -38,7 +38,7 @@ class Emitter(Placing):
 
     def _out(self, tensor: Tensor, *, inside: bool) -> tuple[str, ...]:
         return (
-            *self.written(tensor.dims, inside=inside),
+            *self.names(tensor.dims, inside=inside),
             *(self.name(a, inside=inside) for a in tensor.units),
         )
 
@@ -52,10 +52,10 @@ class Emitter(Placing):
         ]
         dims = _replaced(out.dims, act.options["result"], other)
         if bias:
-            operands.append((act.uses[-1].ref.tensor, self.written((dims[-1],), inside=inside)))
+            operands.append((act.uses[-1].ref.tensor, self.names((dims[-1],), inside=inside)))
         product = Tensor(dims, nature=out.nature, units=out.units) if other else out
         made = (product, self._out(product, inside=inside))
-        both = [self.written((dim,), inside=inside) for dim in act.pairs or ()]
+        both = [self.names((dim,), inside=inside) for dim in act.pairs or ()]
         pairs = tuple(one[0] for one in both) if all(len(one) == 1 for one in both) else ()
         taken = [axis for use in act.uses for axis in use.ref.tensor.units]
         self._add(
@@ -89,7 +89,7 @@ class Emitter(Placing):
         if act.function == "rotary":
             self._angles([one for one in operands if one[0].constant])
         result = self._out(act.outs[0], inside=inside)
-        row = self.written((act.row,), inside=inside)
+        row = self.names((act.row,), inside=inside)
         taken = dict.fromkeys(axis for _, axes in operands for axis in axes)
         gone = tuple(axis for axis in taken if axis not in result and axis not in row)
         role = {"sums": gone} if act.function == "sum" else {"laid": gone}
@@ -127,7 +127,7 @@ class Emitter(Placing):
 
     def _lookup(self, act: Act) -> None:
         inside = self._inside(act)
-        operands = [(use.ref.tensor, self.written(use.want, inside=inside)) for use in act.uses]
+        operands = [(use.ref.tensor, self.names(use.want, inside=inside)) for use in act.uses]
         made = (act.outs[0], self._out(act.outs[0], inside=inside))
         self._add("lookup", act.path, operands, [made])
 
@@ -148,7 +148,7 @@ class Emitter(Placing):
         inside = self._inside(act)
         (use,) = act.uses
         tensor, axes = self._operand(use, act, inside=inside)
-        lost = self.written((act.options["lost"],), inside=inside)
+        lost = self.names((act.options["lost"],), inside=inside)
         rest = tuple(axis for axis in axes if axis not in lost)
         if len(lost) != 1 or lost[0] not in axes:
             for out in act.outs:
@@ -168,9 +168,9 @@ class Emitter(Placing):
             for i, dim in enumerate(kernel.want)
         )
         operands = [self._operand(act.uses[0], act, inside=False)]
-        operands.append((kernel.ref.tensor, self.written(want, inside=False)))
+        operands.append((kernel.ref.tensor, self.names(want, inside=False)))
         if act.options["bias"]:
-            operands.append((act.uses[2].ref.tensor, self.written((other,), inside=False)))
+            operands.append((act.uses[2].ref.tensor, self.names((other,), inside=False)))
         out = act.outs[0]
         maker = "transposed_conv" if act.options["turned"] else "conv"
         again = other != outer
@@ -183,7 +183,7 @@ class Emitter(Placing):
 
     def _pool(self, act: Act) -> None:
         tensor, axes = self._operand(act.uses[0], act, inside=False)
-        window = self.written((act.options["window"],), inside=False)
+        window = self.names((act.options["window"],), inside=False)
         result = self._out(act.outs[0], inside=False)
         taken, made = (tensor, axes), (act.outs[0], result)
         self._add("pool", act.path, [taken], [made], function=act.function, window=window)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.imported import traced
 from symbolic_cost.ops.graph import Model
 
@@ -37,7 +37,7 @@ def trace(
         raise InputError("trace needs torch: pip install 'symbolic_cost[torch]'") from None
     if not isinstance(module, torch.nn.Module):
         raise InputError(
-            f"trace: module = {shown(type(module).__name__)}: a torch.nn.Module is accepted"
+            f"trace: module = {quote(type(module).__name__)}: a torch.nn.Module is accepted"
         )
     named = dict(kwargs or {})
     shapes = dynamic_shapes
@@ -52,7 +52,7 @@ def trace(
     except Exception as error:  # whatever the module raises while it is traced
         first = str(error).strip().partition("\n")[0]
         raise InputError(
-            f"trace: torch cannot export {type(module).__name__}: {shown(first, 200)}"
+            f"trace: torch cannot export {type(module).__name__}: {quote(first, 200)}"
         ) from error
     return traced(buffer.getvalue(), name or type(module).__name__).model
 

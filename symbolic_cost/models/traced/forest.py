@@ -153,7 +153,7 @@ class Forest:
         """Return rows that are sorted by expert as they were before; others as they are."""
         return self._sorted.get(rows, rows)
 
-    def taken(self, dim: Iterable[Axis], lengths: Sequence[Size]) -> Dims | None:
+    def split(self, dim: Iterable[Axis], lengths: Sequence[Size]) -> Dims | None:
         """Split a dimension into several, outermost first; None if an axis crosses a border."""
         rest = list(reversed(self.flat(dim)))
         dims: list[Dim] = []

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.archive import Archive
 from symbolic_cost.models.traced.shapes import Shapes
 from symbolic_cost.records import dataclass
@@ -107,7 +107,7 @@ def graph(archive: Archive) -> Graph:
     try:
         return _Reader(archive).graph()
     except (KeyError, TypeError, AttributeError, StopIteration, IndexError) as error:
-        said = f"{type(error).__name__} at {shown(str(error))}"
+        said = f"{type(error).__name__} at {quote(str(error))}"
         raise InputError(
             f"{archive.place}: the graph is not as torch.export.save writes it: {said}"
         ) from None
@@ -150,7 +150,7 @@ class _Reader:
         for value, name in (*named.items(), *((value, value) for value in (*constants, *inputs))):
             if value not in self._values or not isinstance(name, str):
                 raise InputError(
-                    f"{self._place}: the signature names {shown(value)}, no value of the graph"
+                    f"{self._place}: the signature names {quote(value)}, no value of the graph"
                 )
         renamed = tuple(self._renamed.get(name, name) for name in outputs)
         return Graph(
@@ -190,7 +190,7 @@ class _Reader:
         tag, value = _only(size)
         if tag == "as_int":
             if type(value) is not int or value < 0:
-                raise InputError(f"{self._place}: size {shown(value)}: a whole number is accepted")
+                raise InputError(f"{self._place}: size {quote(value)}: a whole number is accepted")
             return value
         read = self._shapes.read(value["expr_str"])
         return int(read) if read.is_Integer else read

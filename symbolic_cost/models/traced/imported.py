@@ -120,7 +120,7 @@ def following(
     roles = Roles(trace)
     emitter = Emitter(trace, roles)
     drafts = emitter.run()
-    outputs = [ref.tensor for ref in map(trace.known, read.outputs) if ref is not None]
+    outputs = [ref.tensor for ref in map(trace.value, read.outputs) if ref is not None]
     if any(emitter.loss(tensor) for tensor in outputs[:1]):
         trace.notes["a cross-entropy over the vocabulary is added for training"] += 1
     drafts += _with_unused_weights(trace, drafts, emitter)

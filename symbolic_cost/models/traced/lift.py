@@ -16,7 +16,7 @@ from typing import Any
 from sympy import Expr, Rational, expand
 
 from symbolic_cost.conventions.presets import preset
-from symbolic_cost.errors import InputError, Problems, refuse, shown
+from symbolic_cost.errors import InputError, Problems, quote, refuse
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.configfile import LARGEST_FILE
@@ -193,6 +193,6 @@ def _check(family: Lifted, held: Traced) -> None:
         said, true = (expand(table.total(**query)) for table in tables)
         if said != true:
             problems.append(
-                f"{held.place}, held out: {name} = {shown(str(true))}, predicted {shown(str(said))}"
+                f"{held.place}, held out: {name} = {quote(str(true))}, predicted {quote(str(said))}"
             )
     refuse(problems)

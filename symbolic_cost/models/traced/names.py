@@ -118,7 +118,7 @@ class Naming:
         roles = {self.roles.role(axis) for axis in axes}
         return bool(roles & INSIDE) or roles >= {Role.SLOT, Role.HIDDEN}
 
-    def written(self, dims: Iterable[Dim], *, inside: bool) -> tuple[str, ...]:
+    def names(self, dims: Iterable[Dim], *, inside: bool) -> tuple[str, ...]:
         """Return the names of dimensions, one after the other.
 
         Raises:
@@ -135,7 +135,7 @@ class Naming:
         flat = self._axes(dims)
         for axis in flat:
             self._beside.setdefault(axis, set()).update(flat)
-        return self.written(dims, inside=False)
+        return self.names(dims, inside=False)
 
     def _another(self, axis: Axis) -> Axis:
         """Return a second axis for what is made of as many as are summed."""

@@ -71,8 +71,8 @@ class Placing(Naming):
         tensor = use.ref.tensor
         units = tuple(self.name(axis, inside=inside) for axis in tensor.units)
         if tensor.weight or tensor not in self._own:
-            have = self.written([self._unplaced(use)], inside=inside)
-            repeated = self.written([self._lacked(use)], inside=inside)
+            have = self.names([self._unplaced(use)], inside=inside)
+            repeated = self.names([self._lacked(use)], inside=inside)
             if repeated and tensor.weight and act.kind == "einsum":
                 return self._copied(tensor, have, (*have, *repeated), act)
             return tensor, have
@@ -169,7 +169,7 @@ class Placing(Naming):
     def _relaid(self, use: Use, act: Act, *, inside: bool) -> Operand:
         """Return a copy under axes that are laid out anew."""
         tensor = self._stands.get(use.ref.tensor, use.ref.tensor)
-        target = self.written(use.want, inside=inside)
+        target = self.names(use.want, inside=inside)
         relaid = Tensor(use.want, nature=tensor.nature)
         self._copy(f"{act.path}.relaid", (tensor, self._own[tensor]), (relaid, target))
         return relaid, target

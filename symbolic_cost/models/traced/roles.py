@@ -13,7 +13,7 @@ from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AxisRole:
     """What an axis counts.
 
     Args:
@@ -26,7 +26,7 @@ class Known:
     reason: str = ""
 
 
-NOT_TOLD = Known(Role.WHOLE, "", "nothing tells what it counts")
+NOT_TOLD = AxisRole(Role.WHOLE, "", "nothing tells what it counts")
 
 
 class Roles:
@@ -39,7 +39,7 @@ class Roles:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._flat, self._axes = trace.forest.flat, trace.forest.axes
-        self.known: dict[Axis, Known] = {}
+        self.known: dict[Axis, AxisRole] = {}
         self._columns: dict[Axis, Act] = {}
         self._summed: dict[Axis, Act] = {}
         self._sums: dict[Axis, set[str]] = {}
@@ -54,9 +54,9 @@ class Roles:
         moved = set(self._flat(trace.forest.moved))
         for axis, known in self.known.items():
             if axis in moved and known.role is not Role.KEY_TOKEN:
-                self.known[axis] = Known(Role.WHOLE, "", "its elements change places")
+                self.known[axis] = AxisRole(Role.WHOLE, "", "its elements change places")
 
-    def of(self, axis: Axis) -> Known:
+    def of(self, axis: Axis) -> AxisRole:
         """Return what an axis counts."""
         return self.known.get(axis, NOT_TOLD)
 
@@ -66,7 +66,7 @@ class Roles:
 
     def _set(self, dim: Iterable[Axis], role: Role, reason: str, copy: str = "") -> None:
         for axis in self._flat(dim):
-            self.known.setdefault(axis, Known(role, copy, reason))
+            self.known.setdefault(axis, AxisRole(role, copy, reason))
 
     def _products(self) -> Iterator[tuple[Act, list[tuple[Ref, dict[str, Dim]]], dict[str, Dim]]]:
         """Yield products with the dimensions of every operand and of the result by letter."""
@@ -100,7 +100,7 @@ class Roles:
 
     def _inputs(self) -> None:
         for name in self._trace.graph.inputs:
-            ref = self._trace.known(name)
+            ref = self._trace.value(name)
             if ref is not None and ref.dims:
                 self._set(ref.dims[0], Role.BATCH, f"first dimension of the input {name}")
 
@@ -132,7 +132,7 @@ class Roles:
                 shared = axis not in owned and any(a in owned and a in self._columns for a in dim)
                 role = Role.GROUP if shared else Role.HEAD
                 what = "query heads of one key head" if shared else "heads"
-                self.known[axis] = Known(role, "", f"{what} {where}")
+                self.known[axis] = AxisRole(role, "", f"{what} {where}")
         for name, dim in right.items():
             if name in result and name not in left:
                 columns = (axis for axis in dim if axis in self._columns)
@@ -144,7 +144,7 @@ class Roles:
 
     def _vocabulary(self) -> None:
         for act in self._trace.acts:
-            if act.kind == "lookup" and act.uses[0].ref.tensor.given:
+            if act.kind == "lookup" and act.uses[0].ref.tensor.is_input:
                 table = act.uses[1]
                 name = table.ref.tensor.weight
                 self._set(table.want[0], Role.VOCABULARY, f"rows of {name} by given ids")
@@ -158,7 +158,7 @@ class Roles:
             same = [axis for axis in entries if axis.count == last[0].count]
             if same and last[0] not in entries:
                 reason = f"made by {act.path}, as long as the vocabulary"
-                self.known[last[0]] = Known(Role.VOCABULARY, "", reason)
+                self.known[last[0]] = AxisRole(Role.VOCABULARY, "", reason)
 
     def _experts(self) -> None:
         for act in self._trace.acts:
@@ -194,7 +194,7 @@ class Roles:
         for axis in rows:
             if axis in added and axis not in self.known:
                 reason = "normalised, and added to the residual stream"
-                self.known[axis] = Known(Role.HIDDEN, "", reason)
+                self.known[axis] = AxisRole(Role.HIDDEN, "", reason)
 
     def _positions(self) -> None:
         """Beside features of the residual stream stand samples and positions.
@@ -237,4 +237,4 @@ class Roles:
             )
             role = Role.LATENT if axis in rows or of_split else Role.INNER
             more = ", normalised between" if axis in rows else ", a sum" if of_split else ""
-            self.known[axis] = Known(role, "", reason + more)
+            self.known[axis] = AxisRole(role, "", reason + more)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, ceiling, floor
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.extrema import Max, Min
 
 _LONGEST = 20_000
@@ -68,7 +68,7 @@ class Shapes:
             InputError: anything but sums, products and the like of known symbols.
         """
         if not isinstance(text, str) or len(text) > _LONGEST:
-            raise InputError(f"{self._place}: {shown(text)} is no text of a size")
+            raise InputError(f"{self._place}: {quote(text)} is no text of a size")
         if text not in self._known:
             try:
                 self._known[text] = self._expr(ast.parse(text, mode="eval").body, text)
@@ -78,7 +78,7 @@ class Shapes:
 
     def _refusal(self, part: str, text: str) -> InputError:
         return InputError(
-            f"{self._place}: size {shown(text)}: {shown(part)} is not understood; accepted are "
+            f"{self._place}: size {quote(text)}: {quote(part)} is not understood; accepted are "
             f"Symbol, Integer, Pow, {', '.join(_CALLS)}"
         )
 
@@ -87,7 +87,7 @@ class Shapes:
             case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))]):
                 if name not in self._symbols:
                     raise InputError(
-                        f"{self._place}: size {shown(text)}: {shown(name)} depends on data, or is "
+                        f"{self._place}: size {quote(text)}: {quote(name)} depends on data, or is "
                         "no dimension of an input; a dynamic dimension of an input is accepted"
                     )
                 return self._symbols[name]

@@ -23,7 +23,7 @@ def split_products(trace: Trace) -> None:
     for act in trace.acts:
         for use in act.uses:
             uses.setdefault(use.ref.tensor, []).append(act)
-    outputs = {ref.tensor for ref in map(trace.known, trace.graph.outputs) if ref is not None}
+    outputs = {ref.tensor for ref in map(trace.value, trace.graph.outputs) if ref is not None}
     shared = {tensor for tensor, acts in uses.items() if tensor.weight and len(acts) > 1}
     instead: dict[int, list[Act]] = {}
     for act in trace.acts:

@@ -169,7 +169,7 @@ class Trace:
         inputs = [self._refs[name] for name in self.graph.inputs]
         return {axis for ref in inputs if ref.dims for axis in self.forest.flat(ref.dims[0])}
 
-    def known(self, value: str) -> Ref | None:
+    def value(self, value: str) -> Ref | None:
         """Return what a value stands for, if it was made."""
         return self._refs.get(value)
 

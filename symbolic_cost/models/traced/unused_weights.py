@@ -4,7 +4,7 @@ from symbolic_cost.ops.op import Kernel, Op
 from symbolic_cost.ops.pattern import Operand
 
 
-class Held(Op):
+class UnusedWeight(Op):
     """A weight that is kept, and copied at most: a mask token, a scale folded into another."""
 
     @property

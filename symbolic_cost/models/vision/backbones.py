@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from symbolic_cost.errors import shown
+from symbolic_cost.errors import quote
 from symbolic_cost.layers.conv import Chain, Layer
 from symbolic_cost.layers.maps import Normed
-from symbolic_cost.layers.skips import Fork, Put, Unread, frozen, rebuilt
+from symbolic_cost.layers.skips import Fork, SetAside, Unread, frozen, rebuilt
 from symbolic_cost.layers.window_attention import Windowed
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields, is_size
@@ -63,7 +63,7 @@ def _of_timm(fields: Fields, values: Mapping[str, Any]) -> Mapping[str, Any]:
     name = (values or fields.source.values).get("backbone") or "resnet50"
     spelled = spelt(name) if isinstance(name, str) and name.startswith("resnet") else None
     if spelled is None:
-        fields.note("backbone", f"{shown(name)}: resnet18, 34, 50, 101 or 152 is accepted")
+        fields.note("backbone", f"{quote(name)}: resnet18, 34, 50, 101 or 152 is accepted")
     known = ("model_type", "backbone", "num_channels", "features_only", "out_indices")
     strange = [key for key in values if key not in (*known, "use_pretrained_backbone")]
     problem = f"{', '.join(strange)} not understood"
@@ -105,7 +105,7 @@ def tapped(layers: Mapping[str, Layer], named: Mapping[str, str]) -> Chain:
     for name, layer in layers.items():
         made[name] = layer
         if name in named:
-            made[f"{name}.put"] = Put(named[name])
+            made[f"{name}.put"] = SetAside(named[name])
     return Chain(made)
 
 
@@ -192,7 +192,7 @@ def _normed(layers: dict[str, Layer], depths: tuple[int, ...], end: str) -> dict
     for name, layer in layers.items():
         made[name] = Unread(layer) if name == "last" else layer
         if name in ends:
-            own: dict[str, Layer] = {"norm": Normed(), "put": Put(f"map{ends[name]}")}
+            own: dict[str, Layer] = {"norm": Normed(), "put": SetAside(f"map{ends[name]}")}
             made[f"{name}.taken"] = Fork({"own": Chain(own)})
     return made
 

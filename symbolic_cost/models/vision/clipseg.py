@@ -5,7 +5,7 @@ from __future__ import annotations
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token
-from symbolic_cost.layers.skips import Detached, Fork, Idle, Learned, Plus, Put, Take, Unread
+from symbolic_cost.layers.skips import Detached, Fork, Idle, Learned, Plus, SetAside, Take, Unread
 from symbolic_cost.layers.text_matching import Filmed, Words
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.layers.upsampling import Grid, Spread
@@ -55,7 +55,7 @@ def _text(fields: Fields, shape: Shape, common: int) -> Chain:
     words = Words(fields.size("vocab_size", 49408), places, width, length)
     layers: dict[str, Layer] = {"words": words, "blocks": tower(fields, width, 2048, 8)}
     layers |= {"norm": Normed(), "first": FirstPosition(), "project": Mix(common, bias=False)}
-    return Chain({**layers, "cut": Detached(), "put": Put("text")})
+    return Chain({**layers, "cut": Detached(), "put": SetAside("text")})
 
 
 def _vision(fields: Fields, vision: Fields, step: int, common: int) -> Chain:
@@ -73,7 +73,9 @@ def _vision(fields: Fields, vision: Fields, step: int, common: int) -> Chain:
         if number > before:
             layers[f"blocks{i}"] = Repeated(whole.layer, number - before)
         if i < len(taken):
-            layers[f"taken{i}"] = Fork({"own": Chain({"cut": Detached(), "put": Put(f"map{i}")})})
+            layers[f"taken{i}"] = Fork(
+                {"own": Chain({"cut": Detached(), "put": SetAside(f"map{i}")})}
+            )
     pooled: dict[str, Layer] = {"first": FirstPosition(), "last": Normed()}
     return Chain(layers | {"pooled": Unread(Chain({**pooled, "own": Mix(common, bias=False)}))})
 
@@ -103,7 +105,7 @@ def _decoder(fields: Fields, side: int, step: int) -> Chain:
     own = block({"attention": Reduced(heads), "mlp": perceptron(wide, width, "relu")})
     layers: dict[str, Layer] = {}
     for i in range(number):
-        layers |= {f"put{i}": Put("so far")} if i else {}
+        layers |= {f"put{i}": SetAside("so far")} if i else {}
         layers |= {f"take{i}": Take(f"map{number - 1 - i}"), f"reduce{i}": Mix(width)}
         layers |= {f"add{i}": Plus("so far")} if i else {}
         layers |= {"film": Filmed("text")} if i == asked else {}

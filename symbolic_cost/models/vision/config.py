@@ -57,8 +57,8 @@ def read(fields: Fields, shape: Shape) -> tuple[Encoder, Sizes, Numbers, str]:
         numbers["n_classes"] = classes_of(fields) + 1  # nothing is a class too
     words = family.words
     sizes = _image(fields, words, numbers) if isinstance(words, Patches) else Sizes()
-    others: dict[str, Expr | int] = {"n_mid": layers - 1} if "mid" in family.kept else {}
-    if "class_place" in family.kept:
+    others: dict[str, Expr | int] = {"n_mid": layers - 1} if "mid" in family.unused else {}
+    if "class_place" in family.unused:
         half = e // numbers["h"] // 2
         fields.require(holds=half > 0, problem="2 features of a head", name="num_attention_heads")
         others["d_half"] = max(half, 1)
@@ -195,7 +195,7 @@ def _yolos(fields: Fields, family: Encoder) -> Encoder:
     whole = sides[0] * sides[1] // side**2 == (sides[0] // side) * (sides[1] // side)
     if not whole and placed:
         fields.note("patch_size", f"patches of {side} do not divide an image of {list(sides)}")
-    return replace(family, kept={"mid": "n_mid r e"} if placed else {})
+    return replace(family, unused={"mid": "n_mid r e"} if placed else {})
 
 
 def _timed(fields: Fields, family: Encoder) -> Encoder:
@@ -236,7 +236,7 @@ def _internvl(fields: Fields, family: Encoder) -> Encoder:
     return replace(
         family,
         words=family.worded(places=Places.ALL if placed else Places.NONE).words,
-        kept={"mask": "one e"} if masked else {},
+        unused={"mask": "one e"} if masked else {},
         last=None if fields.flag("use_mean_pooling", default=True) else Norm.LAYER,
     )
 
@@ -249,7 +249,7 @@ def _dino(fields: Fields, family: Encoder) -> Encoder:
     if fields.flag("use_swiglu_ffn", default=False):
         family = replace(family, perceptron=GatedMLP("silu", Bias.BOTH))
     if not fields.flag("use_mask_token", default=True):
-        family = replace(family, kept={})
+        family = replace(family, unused={})
     return family
 
 
@@ -283,7 +283,7 @@ def _beit(fields: Fields, family: Encoder) -> Encoder:
         words=words,
         distances=table,
         branch=family.branch.having(Outcome.SCALE, on=bool(scaled)),
-        kept={"mask": "one e"} if fields.flag("use_mask_token", default=False) else {},
+        unused={"mask": "one e"} if fields.flag("use_mask_token", default=False) else {},
     )
     core = replace(family.attention.core, position="" if table is Distances.NONE else "position")
     pooled = fields.family == "beit" and fields.flag("use_mean_pooling", default=True)

@@ -8,7 +8,16 @@ from dataclasses import replace
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Depthwise, chain
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.object_queries import Gateway, Looked, Sequence
-from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, Put, Take, frozen, predictor
+from symbolic_cost.layers.skips import (
+    Constant,
+    Fork,
+    Idle,
+    Learned,
+    SetAside,
+    Take,
+    frozen,
+    predictor,
+)
 from symbolic_cost.layers.unet import First
 from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.families import FAMILIES
@@ -62,7 +71,7 @@ def _backbone(fields: Fields, maps: int) -> Chain:
     steady = all(halved[0]) and set(halved[1]) == {2}
     own.require(holds=steady, problem="stages that halve", name="stage_downsample")
     fields.problems += own.not_understood().values()
-    renamed = {f"stage{i}.put": Put(f"map{place}") for place, i in enumerate(lasts)}
+    renamed = {f"stage{i}.put": SetAside(f"map{place}") for place, i in enumerate(lasts)}
     trained = fields.source.values.get("freeze_backbone_batch_norms", True) is False
     return Chain({n: renamed.get(n, o if trained else frozen(o)) for n, o in layers.items()})
 
@@ -76,12 +85,12 @@ def _mixing(fields: Fields, width: int, function: str) -> Mixing:
     inner = max(inner, 1)
     several: Named = {
         "wide": conv(2 * width, 1, 1, "silu"),
-        "put": Put("both"),
+        "put": SetAside("both"),
         "half": First(width),
     }
     for i in range(2):
         several |= {f"csp{i}": csp(inner, depth, function), f"conv{i}": conv(inner, 3, 1, "silu")}
-        several[f"put{i}"] = Put(f"branch{i}")
+        several[f"put{i}"] = SetAside(f"branch{i}")
     several |= {"take": Take("both"), "beside": Beside(("branch0", "branch1"))}
     several["last"] = conv(width, 1, 1, "silu")
     deep = chain(Depthwise(3, 2, 1, bias=False), BatchNorm())
@@ -99,7 +108,7 @@ def _levels(fields: Fields, maps: int, width: int) -> Named:
     for i in range(levels):
         step = conv(width, 1, 1, "") if i < maps else conv(width, 3, 2, "")
         own = () if width == other else (step,)
-        layers[f"level{i}"] = chain(Take(f"source{min(i, maps - 1)}"), *own, Put(f"level{i}"))
+        layers[f"level{i}"] = chain(Take(f"source{min(i, maps - 1)}"), *own, SetAside(f"level{i}"))
     return {**layers, "sequence": Sequence(tuple(layers))}
 
 
@@ -133,7 +142,7 @@ def _decoder(fields: Fields, maps: int) -> Named:
     seen = Looked(heads, _points(fields), "memory", "queries")
     block: Named = {
         "own": Chain(branch(Reduced(heads, place="queries"))),
-        "put": Put("before"),
+        "put": SetAside("before"),
         "seen": seen,
         "gate": Gateway("before"),
         "norm": Normed(),
@@ -142,7 +151,7 @@ def _decoder(fields: Fields, maps: int) -> Named:
     asked = predictor(2 * width, width, 2, "query_pos")
     layers: Named = {
         **_levels(fields, maps, width),
-        "memory": Put("memory"),
+        "memory": SetAside("memory"),
         **({"noise": Idle(Learned(classes + 1, width))} if noisy else {}),
         "constants": Idle(chain(Learned(1, 1), Learned(1, 1))),
         **chosen(width, classes, queries),
@@ -157,7 +166,7 @@ def _decoder(fields: Fields, maps: int) -> Named:
         )
         lasts: Named = {"classes": Mix(classes), "quality": told}
         ends |= lasts if i + 1 == depth else {name: Idle(one) for name, one in lasts.items()}
-        place = chain(Constant(4), asked, Put("queries"))
+        place = chain(Constant(4), asked, SetAside("queries"))
         layers[f"decoder.{i}"] = Chain(
             {"queries": Fork({"of": place}), "block": Chain(block), "heads": Fork(ends)}
         )

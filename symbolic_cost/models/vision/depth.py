@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mix
-from symbolic_cost.layers.skips import Fork, Idle, Plus, Put, Take
+from symbolic_cost.layers.skips import Fork, Idle, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Beside, Grid, Opened, Spread
 from symbolic_cost.models.fields import Fields, is_size
@@ -29,8 +29,8 @@ def glpn(fields: Fields, shape: Shape) -> Model:
     for i in range(last, -1, -1):
         own: dict[str, Layer] = {"take": Take(f"map{i}")}
         own |= {"conv": Conv(wide, 1)} if widths[i] != wide else {}
-        own |= {"local": Put("local"), "fused": _fused(wide)} if i < last else {}
-        layers[f"decoder.{i}"] = Chain({**own, "enlarge": Enlarged(), "put": Put("fused")})
+        own |= {"local": SetAside("local"), "fused": _fused(wide)} if i < last else {}
+        layers[f"decoder.{i}"] = Chain({**own, "enlarge": Enlarged(), "put": SetAside("fused")})
     head: dict[str, Layer] = {"conv1": Conv(wide, 3, 1, 1), "act": Activation()}
     layers |= {"enlarge": Enlarged(), **head, "conv2": Conv(1, 3, 1, 1), "last": _SIGMOID}
     sides = sides_of(fields, (480, 640), said=False)
@@ -77,7 +77,7 @@ def dpt(fields: Fields, shape: Shape) -> Model:
             read |= {"read": Mix(taken.width), "act": Activation(taken.function)}
         read |= {"project": Conv(width, 1), **_resized(width, factor)}
         layers[f"neck.{i}"] = Chain(
-            {**read, "conv": Conv(wide, 3, 1, 1, bias=False), "put": Put(f"level{i}")}
+            {**read, "conv": Conv(wide, 3, 1, 1, bias=False), "put": SetAside(f"level{i}")}
         )
     last = len(widths) - 1
     for i in range(last, -1, -1):
@@ -87,7 +87,7 @@ def dpt(fields: Fields, shape: Shape) -> Model:
         else:
             fused |= {"fit": Enlarged("fused"), "side": step, "plus": Plus("fused")}
         size = Enlarged("" if own or not i else f"level{i - 1}")
-        fused |= {"own": step, "enlarge": size, "project": Conv(wide, 1), "put": Put("fused")}
+        fused |= {"own": step, "enlarge": size, "project": Conv(wide, 1), "put": SetAside("fused")}
         layers[f"fusion.{i}"] = Chain(fused)
     layers["head"] = _head(fields, wide, taken.whole)
     return pictured(

@@ -9,7 +9,7 @@ from math import log2
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.crops import Crops, Merged
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
-from symbolic_cost.layers.skips import Detached, Fork, Idle, Plus, Put, Take
+from symbolic_cost.layers.skips import Detached, Fork, Idle, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged, Repeated
 from symbolic_cost.layers.upsampling import Beside, Spread
 from symbolic_cost.models.families import FAMILIES
@@ -62,11 +62,11 @@ def build(fields: Fields, shape: Shape) -> Model:
     layers: Named = {}
     if not fields.problems:
         maps = {f"hook{i}": i + 1 for i in hooks}
-        layers = {"image": Put("image"), "crops": _tower(patch, sum(scales.crops), maps)}
+        layers = {"image": SetAside("image"), "crops": _tower(patch, sum(scales.crops), maps)}
         layers |= _features(scales, hooks, len(dims))
         layers |= {"again": Take("image"), "whole": _tower(image, 1, {})}
         layers["whole.map"] = Chain({"merge": Merged(scales.base), "wider": Spread(dims[0], 2)})
-        layers |= {"whole.put": Put("whole"), **_neck(dims, others, wide)}
+        layers |= {"whole.put": SetAside("whole"), **_neck(dims, others, wide)}
         layers |= _fusion(fields, wide, len(dims) + len(others))
         layers |= _fov(fields, scales, wide)
     channels = image.size("num_channels", 3)
@@ -140,7 +140,7 @@ def _tower(fields: Fields, number: int, taken: Mapping[str, int]) -> Chain:
     ends = sorted({*taken.values(), depth})
     for before, end in zip((0, *ends), ends, strict=False):
         layers[f"blocks{end}"] = Repeated(block, end - before)
-        layers |= {f"put.{name}": Put(name) for name, last in taken.items() if last == end}
+        layers |= {f"put.{name}": SetAside(name) for name, last in taken.items() if last == end}
     return Chain(layers | {"last": Normed()})
 
 
@@ -148,12 +148,12 @@ def _features(scales: _Scales, hooks: tuple[int, ...], number: int) -> Named:
     """Return the maps of all scales, and of layers that stand aside, side by side again."""
     sides = [(scales.base[0] << i, scales.base[1] << i) for i in range(number)]
     maps: dict[str, Layer] = {
-        f"scale{i}": Chain({"merge": Merged(side), "put": Put(f"map{i}")})
+        f"scale{i}": Chain({"merge": Merged(side), "put": SetAside(f"map{i}")})
         for i, side in enumerate(sides)
     }
     for i, hook in enumerate(hooks):
         own: Named = {"take": Take(f"hook{hook}"), "merge": Merged(sides[-1])}
-        maps[f"hook{i}"] = Chain(own | {"put": Put(f"map{number + i}")})
+        maps[f"hook{i}"] = Chain(own | {"put": SetAside(f"map{number + i}")})
     return {"maps": Fork(maps)}
 
 
@@ -170,7 +170,7 @@ def _neck(dims: tuple[int, ...], others: tuple[int, ...], wide: int) -> Named:
             own |= {"beside": Beside(("whole",)), "fuse": Conv(width, 1)}
         if i + 1 < len(dims) + len(others) or width != wide:
             own["last"] = Conv(wide, 3, 1, 1, bias=False)
-        layers[f"neck{i}"] = Chain(own | {"put": Put(f"level{i}")})
+        layers[f"neck{i}"] = Chain(own | {"put": SetAside(f"level{i}")})
     return layers
 
 
@@ -185,7 +185,7 @@ def _fusion(fields: Fields, wide: int, number: int) -> Named:
         own |= {"side": step, "plus": Plus("fused")} if i else {"idle": Idle(step)}
         own["own"] = step
         own |= {"wider": Spread(wide, 2, bias=False)} if i + 1 < number else {}
-        layers[f"fusion{i}"] = Chain(own | {"project": Conv(wide, 1), "put": Put("fused")})
+        layers[f"fusion{i}"] = Chain(own | {"project": Conv(wide, 1), "put": SetAside("fused")})
     half = wide // 2
     fields.require(holds=wide % 2 == 0, problem="an even number", name="fusion_hidden_size")
     head: Named = {"conv1": Conv(half, 3, 1, 1), "wider": Spread(half, 2)}
@@ -207,7 +207,7 @@ def _fov(fields: Fields, scales: _Scales, wide: int) -> Named:
     fields.require(holds=left > 0, problem="too few channels", name="num_fov_head_layers")
     side = fields.size("patch_size", 384) // _step(fields)
     layers: Named = {"take": Take("image"), "own": _tower(inner, 1, {}), "neck": Mix(wide // 2)}
-    layers |= {"map": Merged(scales.base), "put": Put("seen"), "level": Take("level0")}
+    layers |= {"map": Merged(scales.base), "put": SetAside("seen"), "level": Take("level0")}
     layers |= {"cut": Detached(), "conv": Conv(wide // 2, 3, 2, 1), "act": Activation()}
     layers |= {"plus": Plus("seen"), "fit": Enlarged(sides=(side, side))}
     for i in range(number):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.object_queries import Conditional, Levels, Sampled, Sequence, Sine, Times
-from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, Put, Take, predictor
+from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, SetAside, Take, predictor
 from symbolic_cost.layers.unet import GROUPS, Repeated
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
@@ -84,7 +84,7 @@ def ends(fields: Fields, queries: int, wide: int) -> Ends:
     return Ends(width, function_of(fields), (e, d), (f, g), (n, m), number)
 
 
-_PLACES = Fork({"places": Chain({"pixels": Constant(), "put": Put("places")})})
+_PLACES = Fork({"places": Chain({"pixels": Constant(), "put": SetAside("places")})})
 
 
 def detr(fields: Fields) -> Named:
@@ -93,7 +93,7 @@ def detr(fields: Fields) -> Named:
     sizes = ends(fields, 100, 2048)
     own, asked = sizes.heads
     encoder = block({"own": Reduced(own, place="places"), "mlp": sizes.mlp(0)}, before=before)
-    seeing = Reduced(asked, seen="memory", place="queries", place_seen="places")
+    seeing = Reduced(asked, attended="memory", place="queries", place_seen="places")
     layers: Named = {
         "own": Reduced(asked, place="queries"),
         "seen": seeing,
@@ -105,9 +105,9 @@ def detr(fields: Fields) -> Named:
         "places": _PLACES,
         "encoder": Repeated(encoder, sizes.depths[0]),
         **({"last": Normed()} if before else {}),
-        "memory": Put("memory"),
+        "memory": SetAside("memory"),
         "queries": Learned(sizes.queries, sizes.width),
-        "put": Put("queries"),
+        "put": SetAside("queries"),
         "zeros": Constant(),
         "decoder.0": decoder,
         **repeated("decoder.1", decoder, sizes.depths[1] - 1),
@@ -134,19 +134,19 @@ def conditional(fields: Fields) -> Named:
     scaled = predictor(width, width, 2, "query_scale")
     later: Named = {
         "sine": Fork(
-            {"of": Chain({"scale": scaled, "by": Times("first_sine"), "put": Put("sine")})}
+            {"of": Chain({"scale": scaled, "by": Times("first_sine"), "put": SetAside("sine")})}
         ),
         "block": decoder(""),
     }
     points: Named = {"point": predictor(width, 2, 2), "act": Activation("sigmoid")}
-    points |= {"sine": Sine(width), "put": Put("sine"), "first": Put("first_sine")}
+    points |= {"sine": Sine(width), "put": SetAside("sine"), "first": SetAside("first_sine")}
     return {
         "project": Conv(width, 1),
         "places": _PLACES,
         "encoder": Repeated(encoder, sizes.depths[0]),
-        "memory": Put("memory"),
+        "memory": SetAside("memory"),
         "queries": Learned(sizes.queries, width),
-        "put": Put("queries"),
+        "put": SetAside("queries"),
         "points": Fork({"of": Chain(points)}),
         "zeros": Constant(),
         "decoder.0": decoder("queries"),
@@ -180,15 +180,15 @@ def deformable(fields: Fields) -> Named:
         ),
         "heads": heads,
     }
-    places: Named = {"places": Chain({"of": Levels(levels), "put": Put("places")})}
+    places: Named = {"places": Chain({"of": Levels(levels), "put": SetAside("places")})}
     return {
         **maps,
         "sequence": Sequence(titles),
         "places": Fork(places),
         "encoder": Repeated(encoder, sizes.depths[0]),
-        "memory": Put("memory"),
+        "memory": SetAside("memory"),
         "queries": Learned(sizes.queries, width),
-        "put": Put("queries"),
+        "put": SetAside("queries"),
         "points": Mix(2),
         "targets": Learned(sizes.queries, width),
         "decoder": Repeated(Chain(decoder), sizes.depths[1]),
@@ -202,7 +202,7 @@ def level_maps(taken: tuple[str, ...], levels: int, width: int) -> tuple[Named, 
     for i, title in enumerate(titles):
         step = Conv(width, 1) if i < len(taken) else Conv(width, 3, 2, 1)
         first = {"take": Take(taken[min(i, len(taken) - 1)])} if i <= len(taken) else {}
-        maps[title] = Chain({**first, "conv": step, "norm": GROUPS, "put": Put(title)})
+        maps[title] = Chain({**first, "conv": step, "norm": GROUPS, "put": SetAside(title)})
     return maps, titles
 
 

@@ -22,7 +22,7 @@ _BARE = replace(VIT, pooler=None)
 _MASK = {"mask": "one e"}
 
 _DINO = replace(
-    _BARE, branch=Branch(outcome=Outcome.SCALE), heads={CLASSES: Classes(Take.BOTH)}, kept=_MASK
+    _BARE, branch=Branch(outcome=Outcome.SCALE), heads={CLASSES: Classes(Take.BOTH)}, unused=_MASK
 )
 _BEIT = replace(
     _BARE,
@@ -36,7 +36,7 @@ _CLIP = replace(
     words=Patches(Piece.CLASS, norm=Norm.LAYER),
     last=None,
     heads={CLASSES: _MEAN, MATCHED: Projected(norm=Norm.LAYER_BARE)},
-    kept={"post_norm": "c_n e"},
+    unused={"post_norm": "c_n e"},
 )
 _SIGLIP = replace(
     _BARE,
@@ -81,7 +81,7 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
                     _BARE,
                     words=Patches(Piece.CLASS | Piece.BIAS | Piece.FRAMES, Places.SOME),
                     heads={"ForVideoClassification": Classes()},
-                    kept={"times": "n_time e"},
+                    unused={"times": "n_time e"},
                     source="bertasius-2021",
                 )
             )
@@ -104,7 +104,7 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             _CLIP,
             words=Patches(Piece.CLASS, Places.NONE, norm=Norm.LAYER),
             heads={},
-            kept={**_CLIP.kept, "class_place": "d_half"},
+            unused={**_CLIP.unused, "class_place": "d_half"},
         ).attended(rotated=Rotated.WHOLE),
         "blip_vision_model": _BARE,
         **dict.fromkeys(("siglip_vision_model", "siglip2_vision_model"), _SIGLIP),
@@ -115,7 +115,7 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             ("internvl_vision", "intern_vit_6b", "qianfan_ocr_vision"),
             replace(_BARE, branch=Branch(outcome=Outcome.SCALE), last=None),
         ),
-        "llama4_vision_model": replace(_CLIP, last=Norm.LAYER, heads={}, kept={}).attended(
+        "llama4_vision_model": replace(_CLIP, last=Norm.LAYER, heads={}, unused={}).attended(
             rotated=Rotated.WHOLE
         ),
         "pixtral": replace(

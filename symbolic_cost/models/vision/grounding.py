@@ -9,7 +9,7 @@ from symbolic_cost.layers.conv import Activation, Chain, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.mask_heads import Masks, Scalar
 from symbolic_cost.layers.object_queries import Chosen, Levels, Sampled, Sequence
-from symbolic_cost.layers.skips import Constant, Fork, Learned, Put, Take, Unread, predictor
+from symbolic_cost.layers.skips import Constant, Fork, Learned, SetAside, Take, Unread, predictor
 from symbolic_cost.layers.text_matching import Meeting, Typed, Words
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.models.families import FAMILIES
@@ -50,9 +50,9 @@ def build(fields: Fields, shape: Shape) -> Model:
     text = text_tower(fields, shape)
     maps, titles = level_maps(tuple(f"map{i}" for i in range(1, _MAPS + 1)), levels, sizes.width)
     words: Named = {"tower": Chain(text), "project": Mix(sizes.width)}
-    words |= {"put": Put("text"), "kept": Put("words")}
-    words["places"] = Chain({"of": Constant(), "put": Put("text places")})
-    places = Chain({"of": Levels(levels), "put": Put("places")})
+    words |= {"put": SetAside("text"), "kept": SetAside("words")}
+    words["places"] = Chain({"of": Constant(), "put": SetAside("text places")})
+    places = Chain({"of": Levels(levels), "put": SetAside("places")})
     sides = sides_of(fields, SIDES, said=False)
     layers: Named = {
         "backbone": backbone,
@@ -101,8 +101,8 @@ def _encoder(fields: Fields, sizes: Ends, levels: int) -> Named:
     enhanced: Named = {"own": Reduced(half, place="text places")}
     enhanced["mlp"] = perceptron(wide, sizes.width, sizes.function)
     seen: Named = {"own": Sampled(heads, levels * points, place="places"), "mlp": sizes.mlp(0)}
-    text = Chain({"take": Take("text"), "enhanced": block(enhanced), "put": Put("text")})
-    normed = Chain({"take": Take("text"), "norm": Normed(), "put": Put("text")})
+    text = Chain({"take": Take("text"), "enhanced": block(enhanced), "put": SetAside("text")})
+    normed = Chain({"take": Take("text"), "norm": Normed(), "put": SetAside("text")})
     layer: Named = {"norm": Normed(), "normed": Fork({"text": normed})}
     layer |= {"meet": Meeting(half, wide, "text"), "text": Fork({"own": text})}
     layer["image"] = block(seen)
@@ -119,7 +119,7 @@ def _chosen(fields: Fields, sizes: Ends) -> Named:
     """Return the choice of positions by their scores, and what the decoder starts with."""
     learned = fields.flag("embedding_init_target", default=True)
     scores: Named = {"classes": _classes(fields, "chosen"), "boxes": predictor(sizes.width, 4, 3)}
-    layers: Named = {"memory": Put("memory"), "output": Mix(sizes.width), "norm": Normed()}
+    layers: Named = {"memory": SetAside("memory"), "output": Mix(sizes.width), "norm": Normed()}
     layers |= {"scores": Fork(scores), "chosen": Chosen(sizes.queries)}
     layers |= {"targets": Learned(sizes.queries, sizes.width)} if learned else {}
     return layers | {"first": Fork({"classes": _classes(fields, "chosen", "words")})}
@@ -132,7 +132,7 @@ def _decoder(fields: Fields, sizes: Ends, levels: int) -> Named:
     one_class = fields.flag("decoder_cls_embed_share", default=True)
     asked = predictor(sizes.width, sizes.width, 2, "reference")
     own: Named = {"own": Reduced(heads, place="queries")}
-    own["told"] = Reduced(heads, seen="text", place="queries")
+    own["told"] = Reduced(heads, attended="text", place="queries")
     own["seen"] = Sampled(heads, levels * points, "memory", "queries")
     own["mlp"] = sizes.mlp(1)
     layers: Named = {}
@@ -142,7 +142,9 @@ def _decoder(fields: Fields, sizes: Ends, levels: int) -> Named:
         classes = _classes(fields, f"classes{'' if one_class else i}")
         ends_of: dict[str, Layer] = {"norm": Normed(shared="decoded")}
         ends_of["both"] = Fork({"boxes": box, "classes": classes})
-        queries = Chain({"of": Constant(2 * sizes.width), "asked": asked, "put": Put("queries")})
+        queries = Chain(
+            {"of": Constant(2 * sizes.width), "asked": asked, "put": SetAside("queries")}
+        )
         layers[f"decoder.{i}"] = Chain(
             {
                 "queries": Fork({"of": queries}),

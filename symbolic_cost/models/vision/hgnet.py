@@ -6,7 +6,7 @@ from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Depthwise, Layer, 
 from symbolic_cost.layers.maps import Mean
 from symbolic_cost.layers.mask_heads import Scalar
 from symbolic_cost.layers.pool import Pool
-from symbolic_cost.layers.skips import Put, Take
+from symbolic_cost.layers.skips import SetAside, Take
 from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.vision.maps_families import convolved, function_of, lists
@@ -41,7 +41,7 @@ def stages(fields: Fields) -> dict[str, Layer]:
         for i in range(depth):
             own = _block(f"stage{stage}.{i}", (out, middle, number, kernel), last, deep=deep)
             layers[f"stage{stage}.{i}"] = Residual(own) if i else own
-        layers[f"stage{stage}.put"] = Put(f"map{stage}")
+        layers[f"stage{stage}.put"] = SetAside(f"map{stage}")
     return layers
 
 
@@ -85,9 +85,9 @@ def _stem(stem: tuple[int, ...], function: str, last: tuple[Layer, ...]) -> dict
     }
     return {
         "stem1": _active(Conv(wide, 3, 2, 1, bias=False), function, last),
-        "stem1.put": Put("stem"),
+        "stem1.put": SetAside("stem"),
         **{f"stem2{name}": _active(conv, function, last) for name, conv in two.items()},
-        "stem2.put": Put("convolved"),
+        "stem2.put": SetAside("convolved"),
         "stem1.take": Take("stem"),
         "largest": Pool("max_pool", 2, 1, (0, 1)),
         "beside": Beside(("convolved",)),
@@ -101,13 +101,13 @@ def _block(
 ) -> Chain:
     """Return layers that are all put side by side, and squeezed."""
     out, middle, number, kernel = sizes
-    inner: dict[str, Layer] = {"put": Put(f"{name}.0")}
+    inner: dict[str, Layer] = {"put": SetAside(f"{name}.0")}
     for i in range(1, number + 1):
         whole = Conv(middle, kernel, 1, kernel // 2, bias=False)
         first = chain(Conv(middle, 1, bias=False), BatchNorm())
         each = Depthwise(kernel, 1, kernel // 2, bias=False)
         made = chain(first, _active(each, "relu", last)) if deep else _active(whole, "relu", last)
-        inner |= {f"layer{i}": made, f"put{i}": Put(f"{name}.{i}")}
+        inner |= {f"layer{i}": made, f"put{i}": SetAside(f"{name}.{i}")}
     inner["take"] = Take(f"{name}.0")
     inner["beside"] = Beside(tuple(f"{name}.{i}" for i in range(1, number + 1)))
     for part, width in (("squeeze", out // 2), ("excite", out)):

@@ -22,7 +22,7 @@ def sides_of(fields: Fields, default: tuple[int, int], *, said: bool = True) -> 
         default: height and width where none are given.
         said: whether configurations of the family say them; what is assumed is noted if not.
     """
-    if not (said or fields.given("image_size")):
+    if not (said or fields.has("image_size")):
         fields.assume("image_size", f"images of {default[0]} x {default[1]} pixels")
         fields.ignore("image_size")
         return default

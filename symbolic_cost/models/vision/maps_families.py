@@ -17,8 +17,8 @@ from symbolic_cost.layers.conv import (
     chain,
 )
 from symbolic_cost.layers.maps import (
-    Joined,
-    Kept,
+    JoinMaps,
+    KeepMap,
     Mean,
     Merge,
     Mix,
@@ -108,8 +108,8 @@ def segformer(fields: Fields) -> dict[str, Layer]:
     for name, layer in layers.items():
         stages[name] = layer
         if name.endswith(".last"):
-            stages[f"{name}.kept"] = Kept()
-    return stages | {"joined": Joined(wide), **fused}
+            stages[f"{name}.kept"] = KeepMap()
+    return stages | {"joined": JoinMaps(wide), **fused}
 
 
 def mix_transformer(fields: Fields, *, biased: bool = True) -> dict[str, Layer]:

@@ -6,7 +6,7 @@ from symbolic_cost.layers.conv import Activation, Chain, Conv
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.mask_heads import Masks, Shifted
 from symbolic_cost.layers.object_queries import Levels, Sampled, Sequence
-from symbolic_cost.layers.skips import Constant, Fork, Learned, Plus, Put, Take, predictor
+from symbolic_cost.layers.skips import Constant, Fork, Learned, Plus, SetAside, Take, predictor
 from symbolic_cost.layers.unet import GROUPS, Enlarged, Repeated
 from symbolic_cost.layers.upsampling import Carved
 from symbolic_cost.models.fields import Fields
@@ -29,25 +29,25 @@ def build(fields: Fields, shape: Shape) -> Model:
     last = len(widths) - 1
     maps: Named = {"stem": _fused(wide)}
     for i in range(last - 1, -1, -1):
-        side: Named = {"put": Put("above"), "take": Take(f"map{i}")}
-        side |= {"project": Conv(wide, 1, bias=False), "norm": GROUPS, "side": Put("side")}
+        side: Named = {"put": SetAside("above"), "take": Take(f"map{i}")}
+        side |= {"project": Conv(wide, 1, bias=False), "norm": GROUPS, "side": SetAside("side")}
         side |= {"above": Take("above"), "fit": Enlarged("side"), "sum": Plus("side")}
         maps[f"level{i}"] = Chain({**side, "fuse": _fused(wide)})
-    maps |= {"project": Conv(mask, 3, 1, 1), "put": Put("pixels")}
+    maps |= {"project": Conv(mask, 3, 1, 1), "put": SetAside("pixels")}
     width, heads = decoder.size("d_model", 256), decoder.size("decoder_attention_heads", 8)
     divided(decoder, "decoder_attention_heads", 8, width)
     decoder.ignore("position_embedding_type")  # it computes positions, whatever this says
     mlp = perceptron(decoder.size("decoder_ffn_dim", 2048), width, function_of(decoder))
     depth, number = decoder.size("decoder_layers", 6), decoder.size("num_queries", 100)
-    sees = Reduced(heads, seen="memory", place="queries", place_seen="places")
+    sees = Reduced(heads, attended="memory", place="queries", place_seen="places")
     layer = block({"own": Reduced(heads, place="queries"), "seen": sees, "mlp": mlp})
     seen: Named = {"map": Take(f"map{last}")}
     seen |= {"project": Conv(width, 1)} if widths[-1] != width else {}
-    seen |= {"memory": Put("memory"), "constant": Constant(), "places": Put("places")}
+    seen |= {"memory": SetAside("memory"), "constant": Constant(), "places": SetAside("places")}
     # Zeros that learn, as the code has it while it trains: gradients flow into them.
     queries: Named = {
         "queries": Learned(number, width),
-        "put": Put("queries"),
+        "put": SetAside("queries"),
         "zeros": Activation("copy"),
     }
     queries |= {**repeated("layers", layer, depth), "norm": Normed()}
@@ -60,7 +60,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         "decoder": Chain(queries),
         "classes": Fork({"own": Mix(classes_of(fields) + 1)}),
         "vectors": predictor(width, mask, 3),
-        "put": Put("vectors"),
+        "put": SetAside("vectors"),
         "map": Take("pixels"),
         "masks": Masks(("vectors",)),
     }
@@ -94,21 +94,23 @@ def second(fields: Fields, shape: Shape) -> Model:
     width, heads = fields.size("hidden_dim", 256), divided(fields, "num_attention_heads", 8, wide)
     divided(fields, "num_attention_heads", 8, width)
     layers = {"backbone": backbone, **_sampled(fields, wide, heads)}
-    layers |= {"pixels": Chain({"project": Conv(mask, 1), "put": Put("pixels")})}
+    layers |= {"pixels": Chain({"project": Conv(mask, 1), "put": SetAside("pixels")})}
     projected = fields.flag("enforce_input_projection", default=False) or wide != width
     for i in range(_LEVELS):
         own: Named = {"take": Take(f"level{i}")}
         own |= {"project": Conv(width, 1)} if projected else {}
-        own |= {"level": Shifted(), "put": Put(f"seen{i}")}
-        layers[f"seen{i}"] = Chain({**own, "constant": Constant(), "places": Put(f"places{i}")})
+        own |= {"level": Shifted(), "put": SetAside(f"seen{i}")}
+        layers[f"seen{i}"] = Chain(
+            {**own, "constant": Constant(), "places": SetAside(f"places{i}")}
+        )
     mlp = perceptron(fields.size("dim_feedforward", 2048), width, function_of(fields))
     number, before = fields.size("num_queries", 100), fields.flag("pre_norm", default=False)
     ends = _ends(width, mask, classes_of(fields) + 1)
-    layers |= {"places": Learned(number, width), "put": Put("queries")}
+    layers |= {"places": Learned(number, width), "put": SetAside("queries")}
     layers |= {"queries": Learned(number, width), "heads": ends}
     for i in range(fields.size("decoder_layers", 10) - 1):
         level = i % _LEVELS
-        sees = Reduced(heads, seen=f"seen{level}", place="queries", place_seen=f"places{level}")
+        sees = Reduced(heads, attended=f"seen{level}", place="queries", place_seen=f"places{level}")
         own = {"seen": sees, "own": Reduced(heads, place="queries"), "mlp": mlp}
         layers[f"layer{i}"] = Chain({"block": block(own, before=before), "heads": ends})
     sides = sides_of(fields, (512, 512), said=False)
@@ -125,14 +127,14 @@ def _sampled(fields: Fields, wide: int, heads: int) -> Named:
             "conv": Conv(wide, 1),
             "norm": GROUPS,
         }
-        layers[title] = Chain({**own, "put": Put(title)})
+        layers[title] = Chain({**own, "put": SetAside(title)})
     mlp = perceptron(fields.size("encoder_feedforward_dim", 1024), wide, "relu")
     sampled = Sampled(heads, _LEVELS * _POINTS, place="levels")
-    places: Named = {"places": Chain({"of": Levels(_LEVELS), "put": Put("levels")})}
+    places: Named = {"places": Chain({"of": Levels(_LEVELS), "put": SetAside("levels")})}
     encoder = Repeated(block({"own": sampled, "mlp": mlp}), fields.size("encoder_layers", 6))
     layers |= {"sequence": Sequence(titles), "levels": Fork(places), "encoder": encoder}
     carved: Named = {
-        f"level{i}": Chain({"carve": Carved(title), "put": Put(f"level{i}")})
+        f"level{i}": Chain({"carve": Carved(title), "put": SetAside(f"level{i}")})
         for i, title in enumerate(titles)
     }
     side: Named = {
@@ -145,14 +147,14 @@ def _sampled(fields: Fields, wide: int, heads: int) -> Named:
         "fit": Enlarged("side"),
         "sum": Plus("side"),
     }
-    first: Named = {**side, "put": Put("side"), **fused, "fuse": _fused(wide)}
+    first: Named = {**side, "put": SetAside("side"), **fused, "fuse": _fused(wide)}
     return {**layers, "levels_again": Fork(carved), "first": Chain(first)}
 
 
 def _ends(width: int, mask: int, classes: int) -> Fork:
     """Return the masks and classes of queries, with weights that all layers share."""
     vectors = predictor(width, mask, 3, "vectors")
-    masks: Named = {"vectors": vectors, "put": Put("vectors"), "map": Take("pixels")}
+    masks: Named = {"vectors": vectors, "put": SetAside("vectors"), "map": Take("pixels")}
     own: Named = {"masks": Chain({**masks, "masks": Masks(("vectors",))})}
     own |= {"classes": Mix(classes, shared="classes")}
     normed = Chain({"norm": Normed(shared="norm"), "both": Fork(own)})

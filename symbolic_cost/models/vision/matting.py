@@ -7,7 +7,7 @@ from dataclasses import replace
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual, chain
 from symbolic_cost.layers.map_attention import Decomposed
 from symbolic_cost.layers.maps import Normed, Tiled, perceptron
-from symbolic_cost.layers.skips import Put, Take
+from symbolic_cost.layers.skips import SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.families import FAMILIES
@@ -56,11 +56,11 @@ def build(fields: Fields, shape: Shape) -> Model:
     fields.require(holds=fits, problem=problem, name="fusion_hidden_sizes")
     whole = all(side % step == 0 for side in sides)
     inner.require(holds=whole, problem=f"multiples of {step}", name="image_size")
-    layers: dict[str, Layer] = {"image": Put("detail0"), "backbone": Chain(vitdet(inner))}
-    layers["features"] = Put("features")
+    layers: dict[str, Layer] = {"image": SetAside("detail0"), "backbone": Chain(vitdet(inner))}
+    layers["features"] = SetAside("features")
     layers["start"] = Take("detail0")
     for i, wide in enumerate(stream, 1):
-        layers[f"stream{i}"] = chain(_conv(wide, 2), Put(f"detail{i}"))
+        layers[f"stream{i}"] = chain(_conv(wide, 2), SetAside(f"detail{i}"))
     layers["again"] = Take("features")
     for i, wide in enumerate(fused):
         detail = f"detail{len(stream) - i}"

@@ -16,7 +16,7 @@ from symbolic_cost.layers.conv import (
 )
 from symbolic_cost.layers.maps import Mean, Normed, Reduced, perceptron
 from symbolic_cost.layers.patchwise import Patchwise, Pooled
-from symbolic_cost.layers.skips import Put
+from symbolic_cost.layers.skips import SetAside
 from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.vision.maps_families import (
@@ -65,7 +65,7 @@ def mobilevit(fields: Fields) -> dict[str, Layer]:
             mlp = perceptron(int(ratio * width), width, function)
             inner |= blocks(f"{i}", Reduced(heads, 1, biased, apart=True), mlp)
         own: dict[str, Layer] = {
-            "put": Put(f"stage{stage}"),
+            "put": SetAside(f"stage{stage}"),
             "conv": convolved(wide, function),
             "mix": Conv(width, 1, bias=False),
             "patches": Patchwise(patch, Chain(inner | {"last": Normed()})),

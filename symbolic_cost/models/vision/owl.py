@@ -5,8 +5,8 @@ from __future__ import annotations
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token
-from symbolic_cost.layers.skips import Detached, Fork, Idle, Learned, Put, Unread, predictor
-from symbolic_cost.layers.text_matching import Compared, Matched, Shown, Unit, Words
+from symbolic_cost.layers.skips import Detached, Fork, Idle, Learned, SetAside, Unread, predictor
+from symbolic_cost.layers.text_matching import Compared, Matched, ScaledByFirst, Unit, Words
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
@@ -49,12 +49,12 @@ def build(fields: Fields, shape: Shape) -> Model:
         **({"objects": Chain({"cut": Detached(), "of": predictor(width, 1, 3)})} if newer else {}),
     }
     layers: dict[str, Layer] = {
-        "text": Fork({"own": Chain({**texts, "unit": Unit(), "put": Put("text")})}),
+        "text": Fork({"own": Chain({**texts, "unit": Unit(), "put": SetAside("text")})}),
         "vision": Chain(images),
         "scalar": Idle(Learned(1, 1)),
         "compare": Unread(Chain({"image": Chain(pooled), "texts": Compared("text")})),
         "last": Normed(shared="last"),
-        "shown": Shown(),
+        "shown": ScaledByFirst(),
         "norm": Normed(),
         "heads": Fork(heads),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, Shifted, perceptron
-from symbolic_cost.layers.skips import Plus, Put, Take
+from symbolic_cost.layers.skips import Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged, Repeated
 from symbolic_cost.layers.upsampling import Beside, Spread
 from symbolic_cost.models.fields import Fields
@@ -87,10 +87,14 @@ def _perceptron(fields: Fields, width: int) -> Chain:
         return perceptron(wide, width, function)
     if part >= width:
         fields.note("part_features", f"fewer than the {width} of hidden_size")
-    layers: dict[str, Layer] = {"fc1": Mix(wide), "act": Activation(function), "put": Put("inner")}
+    layers: dict[str, Layer] = {
+        "fc1": Mix(wide),
+        "act": Activation(function),
+        "put": SetAside("inner"),
+    }
     for i in range(experts):
         layers |= {f"take{i}": Take("inner"), f"expert{i}": Mix(min(part, width))}
         layers |= {f"add{i}": Plus("experts")} if i else {}
-        layers[f"put{i}"] = Put("experts")
+        layers[f"put{i}"] = SetAside("experts")
     layers |= {"again": Take("inner"), "fc2": Mix(max(width - part, 1))}
     return Chain(layers | {"beside": Beside(("experts",))})

@@ -9,7 +9,16 @@ from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Layer, Residual, c
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.object_queries import Chosen, Sampled, Sequence
 from symbolic_cost.layers.pool import Pool
-from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, Put, Take, frozen, predictor
+from symbolic_cost.layers.skips import (
+    Constant,
+    Fork,
+    Idle,
+    Learned,
+    SetAside,
+    Take,
+    frozen,
+    predictor,
+)
 from symbolic_cost.layers.unet import Enlarged, Repeated
 from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.families import FAMILIES
@@ -157,25 +166,25 @@ def encoder(fields: Fields, maps: int, mixing: Callable[[Fields, int, str], Mixi
     )
     layers: Named = {}
     for i in range(maps):
-        layers[f"project{i}"] = chain(Take(f"map{i}"), conv(width, 1, 1, ""), Put(f"own{i}"))
-    places = Fork({"of": chain(Constant(), Put("places"))})
+        layers[f"project{i}"] = chain(Take(f"map{i}"), conv(width, 1, 1, ""), SetAside(f"own{i}"))
+    places = Fork({"of": chain(Constant(), SetAside("places"))})
     for at, i in enumerate(attended if fine else ()):
         inside: Named = {
             "take": Take(f"own{i}"),
             "places": places,
             "layers": Repeated(layer, depth),
         }
-        layers[f"attend{at}"] = Chain({**inside, "put": Put(f"own{i}")})
+        layers[f"attend{at}"] = Chain({**inside, "put": SetAside(f"own{i}")})
 
     pieces = mixing(fields, width, function)
     layers["top"] = Take(f"own{maps - 1}")
     for i in range(maps - 1, 0, -1):
-        narrow = chain(pieces.narrow, Put(f"mixed{i}"), Enlarged(f"own{i - 1}"))
+        narrow = chain(pieces.narrow, SetAside(f"mixed{i}"), Enlarged(f"own{i - 1}"))
         layers[f"down{i}"] = chain(narrow, Beside((f"own{i - 1}",)), pieces.mixed)
-    layers["first"] = Put("source0")
+    layers["first"] = SetAside("source0")
     for i in range(1, maps):
         both = Beside((f"mixed{i}",))
-        layers[f"up{i}"] = chain(pieces.fewer, both, pieces.mixed, Put(f"source{i}"))
+        layers[f"up{i}"] = chain(pieces.fewer, both, pieces.mixed, SetAside(f"source{i}"))
     return layers
 
 
@@ -208,13 +217,13 @@ def _decoder(fields: Fields) -> Named:
     layers: Named = {}
     for i in range(levels):
         step = conv(width, 1, 1, "") if i < _MAPS else conv(width, 3, 2, "")
-        layers[f"level{i}"] = chain(Take(f"source{min(i, _MAPS - 1)}"), step, Put(f"level{i}"))
+        layers[f"level{i}"] = chain(Take(f"source{min(i, _MAPS - 1)}"), step, SetAside(f"level{i}"))
     asked = predictor(2 * width, width, 2, "query_pos")
     seeing = Sampled(heads, points, "memory", "queries")
     own: Named = {"own": Reduced(heads, place="queries"), "seen": seeing}
     decoder = Chain(
         {
-            "queries": Fork({"of": chain(Constant(4), asked, Put("queries"))}),
+            "queries": Fork({"of": chain(Constant(4), asked, SetAside("queries"))}),
             "block": block({**own, "mlp": perceptron(wide, width, function)}),
             "heads": heads_of(classes, width),
         }
@@ -222,7 +231,7 @@ def _decoder(fields: Fields) -> Named:
     return {
         **layers,
         "sequence": Sequence(tuple(f"level{i}" for i in range(levels))),
-        "memory": Put("memory"),
+        "memory": SetAside("memory"),
         **({"noise": Idle(Learned(classes + 1, width))} if noisy else {}),
         **chosen(width, classes, queries),
         "decoder.0": decoder,

@@ -10,7 +10,7 @@ from symbolic_cost.layers.map_attention import Decomposed
 from symbolic_cost.layers.maps import Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.mask_heads import Coordinates, Masks, Shifted
 from symbolic_cost.layers.pyramid import FirstPosition
-from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, Put, Take, predictor
+from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, SetAside, Take, predictor
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.layers.upsampling import Spread
 from symbolic_cost.models.fields import Fields
@@ -44,9 +44,11 @@ def build(fields: Fields, shape: Shape) -> Model:
         part.require(holds=own == channels, problem=f"{channels} channels are accepted", name=name)
     layers = {
         **_vision(vision, channels, step),
-        "coordinates": Fork({"own": Chain({"of": Coordinates(channels), "put": Put("places")})}),
+        "coordinates": Fork(
+            {"own": Chain({"of": Coordinates(channels), "put": SetAside("places")})}
+        ),
         "unprompted": unprompted(prompt, channels, 1),
-        "image": Put("image"),
+        "image": SetAside("image"),
         **_decoder(decoder, channels),
     }
     pixels = vision.size("num_channels", 3)
@@ -154,17 +156,17 @@ def two_way(fields: Fields, channels: int, mlp: Layer, width: int) -> dict[str, 
         fields, "num_attention_heads", (channels, width, channels // rate), (heads, heads, heads)
     )
     asks, last = (
-        Reduced(heads, seen="image", place="tokens", place_seen="places", width=width)
+        Reduced(heads, attended="image", place="tokens", place_seen="places", width=width)
         for width in (width, channels // rate)
     )
-    told = replace(asks, seen="own", place="places", place_seen="tokens")
-    layers: dict[str, Layer] = {"put": Put("tokens")}
+    told = replace(asks, attended="own", place="places", place_seen="tokens")
+    layers: dict[str, Layer] = {"put": SetAside("tokens")}
     for i in range(fields.size("num_hidden_layers", 2)):
         own = branch(Reduced(heads, place="tokens")) if i else {"own": Reduced(heads), **_NORM}
-        sees: dict[str, Layer] = {"take": Take("image"), **branch(told), "put": Put("image")}
+        sees: dict[str, Layer] = {"take": Take("image"), **branch(told), "put": SetAside("image")}
         block = {"own": Chain(own), "asks": Chain(branch(asks)), "mlp": Chain(branch(mlp))}
         layers[f"decoder.{i}"] = Chain(
-            {**block, "put": Put("own"), "told": Fork({"map": Chain(sees)})}
+            {**block, "put": SetAside("own"), "told": Fork({"map": Chain(sees)})}
         )
     return layers | {"last": Chain(branch(last))}
 
@@ -178,7 +180,7 @@ def heads(fields: Fields, channels: int) -> dict[str, Layer]:
             {
                 "first": FirstPosition(),
                 "mlp": predictor(channels, channels // 8, 3),
-                "put": Put(f"vector{i}"),
+                "put": SetAside(f"vector{i}"),
             }
         )
         for i in range(masks)

@@ -9,7 +9,7 @@ from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Normed, Shifted, Tiled, perceptron
 from symbolic_cost.layers.mask_heads import Masks, Points, Waves
 from symbolic_cost.layers.pyramid import FirstPosition
-from symbolic_cost.layers.skips import Fork, Learned, Plus, Put, Take, predictor
+from symbolic_cost.layers.skips import Fork, Learned, Plus, SetAside, Take, predictor
 from symbolic_cost.layers.text_matching import Behind
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.units import Squares
@@ -51,8 +51,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         "vision": image,
         "memory": Shifted(),
         "unprompted": unprompted(prompt, channels, 0),
-        "image": Put("image"),
-        "coordinates": Fork({"own": Chain({"of": Waves(channels), "put": Put("places")})}),
+        "image": SetAside("image"),
+        "coordinates": Fork({"own": Chain({"of": Waves(channels), "put": SetAside("places")})}),
         **_decoder(decoder, channels),
         **({"memories": memory(fields, channels)} if fields.head.endswith("VideoModel") else {}),
     }
@@ -82,8 +82,8 @@ def _pyramid(
     backbone.require(holds=doubled, problem=problem, name="num_query_pool_stages")
     for i in range(len(widths)):
         neck: dict[str, Layer] = {"take": Take(f"map{i}"), "conv": Conv(channels, 1)}
-        layers[f"neck{i}"] = Chain(neck | {"put": Put(f"map{i}")})
-    layers |= {"enlarge": Enlarged(), "fused": Put("above"), "take": Take("map2")}
+        layers[f"neck{i}"] = Chain(neck | {"put": SetAside(f"map{i}")})
+    layers |= {"enlarge": Enlarged(), "fused": SetAside("above"), "take": Take("map2")}
     return Chain(layers | {"fuse": Plus("above")}), grids[-2]
 
 
@@ -93,7 +93,7 @@ def _hiera(
     """Return the stages, whose maps stand aside, their channels, and the sides of their maps."""
     names = ("blocks_per_stage", "embed_dim_per_stage", "num_attention_heads_per_stage")
     for name, usual in _USUAL.items():
-        if not fields.given(name):
+        if not fields.has(name):
             fields.source = replace(fields.source, values={**fields.source.values, name: usual})
     depths, widths, many, windows = lists(fields, *names, "window_size_per_stage")
     four = len(depths) == _STAGES or bool(fields.problems)
@@ -128,7 +128,7 @@ def _hiera(
             own = Squares(number, width, 0, pooled, side)
             layers |= block(f"stage{stage}.{i}", own, mlp, before)
             before = width
-        layers[f"stage{stage}.put"] = Put(f"map{stage}")
+        layers[f"stage{stage}.put"] = SetAside(f"map{stage}")
         grids.append(grid)
     return layers, widths, grids
 
@@ -147,10 +147,12 @@ def _decoder(fields: Fields, channels: int) -> dict[str, Layer]:
     rate, depth = fields.size("attention_downsample_rate", 2), fields.size("num_hidden_layers", 2)
     mlp = predictor(fields.size("mlp_dim", 2048), channels, max(depth, 2))
     layers: dict[str, Layer] = {
-        f"side{i}": Chain({"take": Take(f"map{i}"), "conv": Conv(width, 1), "put": Put(f"side{i}")})
+        f"side{i}": Chain(
+            {"take": Take(f"map{i}"), "conv": Conv(width, 1), "put": SetAside(f"side{i}")}
+        )
         for i, width in enumerate((channels // 8, channels // 4))
     }
-    layers |= {"queries": Learned(masks + 2, channels), "asked": Put("asked")}
+    layers |= {"queries": Learned(masks + 2, channels), "asked": SetAside("asked")}
     layers |= {"points": Points(_POINTS, channels), "behind": Behind("asked")}
     score = Chain({"first": FirstPosition(), "mlp": predictor(channels, 1, 3)})
     return {

@@ -8,7 +8,7 @@ from dataclasses import replace
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import Token
-from symbolic_cost.layers.skips import Fork, Idle, Learned, Put, Unread
+from symbolic_cost.layers.skips import Fork, Idle, Learned, SetAside, Unread
 from symbolic_cost.layers.unet import Gated, Repeated
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields, is_size
@@ -20,7 +20,7 @@ from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)
-class Taken:
+class TokenBackbone:
     """A vision transformer and the layers that are taken of it.
 
     Args:
@@ -41,7 +41,7 @@ class Taken:
     channels: int
 
 
-def taken_of(fields: Fields) -> Taken:
+def taken_of(fields: Fields) -> TokenBackbone:
     """Read a transformer: that of a DPT, or a DINOv2 by its section."""
     stated = fields.source.values.get("backbone_config")
     if stated is None and fields.family == "dpt":
@@ -126,7 +126,9 @@ def _stages(fields: Fields) -> tuple[int, ...]:
     return indices or named or (number,)
 
 
-def _read(fields: Fields, numbers: tuple[int, ...], side: int, patch: int, own: Parts) -> Taken:
+def _read(
+    fields: Fields, numbers: tuple[int, ...], side: int, patch: int, own: Parts
+) -> TokenBackbone:
     """Read a transformer.
 
     Args:
@@ -160,11 +162,11 @@ def _read(fields: Fields, numbers: tuple[int, ...], side: int, patch: int, own: 
     for i, (before, number) in enumerate(zip((0, *numbers), numbers, strict=False)):
         layers[f"blocks{i}"] = Repeated(block, number - before) if ordered else block
         tap: dict[str, Layer] = {"norm": own.norm} if own.norm else {}
-        layers[f"taken{i}"] = Fork({"own": Chain(tap | {"put": Put(f"map{i}")})})
+        layers[f"taken{i}"] = Fork({"own": Chain(tap | {"put": SetAside(f"map{i}")})})
     # A DPT normalises what it does not take.
     layers |= {} if fields.family == "dinov2" else {"last": Unread(Normed())}
     layers |= {} if own.norm or fields.family != "dinov2" else {"last": Idle(Normed())}
     whole = grid[0] * step[0], grid[1] * step[0]
     channels = fields.size("num_channels", 3)
     function = FUNCTIONS[fields.text("hidden_act", "gelu")] if not fields.problems else "gelu"
-    return Taken(Chain(layers), numbers, grid, width, function, sides, whole, channels)
+    return TokenBackbone(Chain(layers), numbers, grid, width, function, sides, whole, channels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.pool import AdaptiveMean
-from symbolic_cost.layers.skips import Fork, Plus, Put, Take
+from symbolic_cost.layers.skips import Fork, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.fields import Fields, is_size
@@ -45,17 +45,19 @@ def _decoder(number: int, wide: int, scales: tuple[int, ...], classes: int) -> d
     layers: dict[str, Layer] = {}
     for title, scale in zip(titles, scales, strict=True):
         own: dict[str, Layer] = {"take": Take(f"map{last}"), "mean": AdaptiveMean(scale)}
-        own |= {"conv": _conv(wide, 1), "enlarge": Enlarged(f"map{last}"), "put": Put(title)}
+        own |= {"conv": _conv(wide, 1), "enlarge": Enlarged(f"map{last}"), "put": SetAside(title)}
         layers[f"pyramid.{title}"] = Chain(own)
     layers |= {"map": Take(f"map{last}"), "beside": Beside(titles)}
-    layers |= {"bottleneck": _conv(wide, 3), "put": Put(f"side{last}")}
+    layers |= {"bottleneck": _conv(wide, 3), "put": SetAside(f"side{last}")}
     for i in range(last - 1, -1, -1):
         fused: dict[str, Layer] = {"take": Take(f"map{i}"), "conv": _conv(wide, 1)}
-        fused |= {"side": Put("side"), "above": Take(f"side{i + 1}"), "fit": Enlarged("side")}
-        layers[f"side.{i}"] = Chain({**fused, "sum": Plus("side"), "put": Put(f"side{i}")})
+        fused |= {"side": SetAside("side"), "above": Take(f"side{i + 1}"), "fit": Enlarged("side")}
+        layers[f"side.{i}"] = Chain({**fused, "sum": Plus("side"), "put": SetAside(f"side{i}")})
     for i in range(last, -1, -1):
         own = {"take": Take(f"side{i}"), **({"conv": _conv(wide, 3)} if i < last else {})}
-        layers[f"level.{i}"] = Chain({**own, "fit": Enlarged("side0"), "put": Put(f"level{i}")})
+        layers[f"level.{i}"] = Chain(
+            {**own, "fit": Enlarged("side0"), "put": SetAside(f"level{i}")}
+        )
     others = tuple(f"level{i}" for i in range(1, number))
     ends: dict[str, Layer] = {"join": Beside(others), "fuse": _conv(wide, 3)}
     return layers | ends | {"classes": Conv(classes, 1)}

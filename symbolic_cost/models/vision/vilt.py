@@ -5,7 +5,7 @@ from __future__ import annotations
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token
-from symbolic_cost.layers.skips import Fork, Put
+from symbolic_cost.layers.skips import Fork, SetAside
 from symbolic_cost.layers.text_matching import Behind, Typed, Words
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.models.fields import Fields
@@ -33,7 +33,12 @@ def build(fields: Fields, shape: Shape) -> Model:
     )
     words = Words(fields.size("vocab_size", 30522), places, width, length)
     kinds = Typed(fields.size("type_vocab_size", 2))
-    text: dict[str, Layer] = {"words": words, "kinds": kinds, "norm": Normed(), "put": Put("text")}
+    text: dict[str, Layer] = {
+        "words": words,
+        "kinds": kinds,
+        "norm": Normed(),
+        "put": SetAside("text"),
+    }
     biased, wide = fields.flag("qkv_bias", default=True), fields.size("intermediate_size", 3072)
     mlp = perceptron(wide, width, function_of(fields, "gelu"))
     block = Chain(blocks("own", Reduced(heads, bias=biased), mlp))

@@ -6,7 +6,7 @@ from symbolic_cost.layers.conv import Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, Unprojected, perceptron
 from symbolic_cost.layers.object_queries import Sequence, Some
 from symbolic_cost.layers.pyramid import FirstPosition
-from symbolic_cost.layers.skips import Filled, Idle, Learned, Put
+from symbolic_cost.layers.skips import Filled, Idle, Learned, SetAside
 from symbolic_cost.layers.text_matching import Behind
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.models.fields import Fields
@@ -34,7 +34,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     fields.require(holds=frames >= tube, problem=f"tubes of {tube} frames", name="frames_per_clip")
     depth, grid = max(frames // tube, 1), max(side // step, 1)
     encoder = _blocks(fields, "", width, 16, 24)
-    layers: dict[str, Layer] = {"patch": Conv(width, step, step), "put": Put("patches")}
+    layers: dict[str, Layer] = {"patch": Conv(width, step, step), "put": SetAside("patches")}
     layers |= {"sequence": Sequence(("patches",)), "encoder": encoder, "norm": Normed()}
     told = _predictor(fields, width, depth * grid**2)
     if fields.head.endswith("Classification"):
@@ -74,7 +74,7 @@ def _blocks(fields: Fields, part: str, width: int, heads: int, depth: int) -> Re
 def _predictor(fields: Fields, width: int, number: int) -> Chain:
     """Return what tells the features of tubes that are masked, here of all."""
     inner = fields.size("pred_hidden_size", 384)
-    layers: dict[str, Layer] = {"embed": Mix(inner), "put": Put("context")}
+    layers: dict[str, Layer] = {"embed": Mix(inner), "put": SetAside("context")}
     layers |= {"masks": Filled(fields.size("pred_num_mask_tokens", 10), "context")}
     layers |= {"behind": Behind("context"), "blocks": _blocks(fields, "pred_", inner, 12, 12)}
     return Chain(layers | {"norm": Normed(), "told": Some(number), "last": Mix(width)})
@@ -86,7 +86,7 @@ def _pooler(fields: Fields, width: int) -> Chain:
     mlp = perceptron(_RATIO * width, width, function_of(fields, "gelu"))
     depth = fields.size("num_pooler_layers", 3)
     layers: dict[str, Layer] = {"own": Repeated(Chain(blocks("own", Reduced(heads), mlp)), depth)}
-    layers |= {"norm": Normed(), "put": Put("seen"), "query": Learned(1, width)}
-    layers["asks"] = Residual(Chain({"own": Unprojected(heads, seen="seen")}))
+    layers |= {"norm": Normed(), "put": SetAside("seen"), "query": Learned(1, width)}
+    layers["asks"] = Residual(Chain({"own": Unprojected(heads, attended="seen")}))
     layers["mlp"] = Residual(Chain({"norm": Normed(), "own": mlp}))
     return Chain(layers | {"first": FirstPosition()})

@@ -14,7 +14,7 @@ from symbolic_cost.conventions.frameworks import (
     FLOPS_PROFILER_MACS,
 )
 from symbolic_cost.conventions.questions import Conventions
-from symbolic_cost.errors import InputError, Problems, looked_up, shown, unknown
+from symbolic_cost.errors import InputError, Problems, looked_up, quote, unknown
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.fields import is_size
@@ -302,7 +302,7 @@ def named_profile(
     problems.refuse()
     model = named_model(name)
     if seq is not None and not any(size.has(symbols.l) for size in model.sizes.values()):
-        raise InputError(f"seq = {seq} is not read: model {shown(name)} has no sequence")
+        raise InputError(f"seq = {seq} is not read: model {quote(name)} has no sequence")
     values = {"b": batch, **({} if seq is None else {"l": seq})}
     times = read_inputs(measured) if isinstance(measured, str) else measured
     paths = tuple(part.path for part in model.parts)

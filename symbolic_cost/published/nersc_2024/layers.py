@@ -62,7 +62,7 @@ def layers(
         replace(row, phase=PASSES["fwd" if row.phase is Phase.FORWARD else "bwd"])
         for row in counted(scheme, repaired)
     )
-    table = replace(derived(scheme), rows=tuple(rows), whole=None)
+    table = replace(derived(scheme), rows=tuple(rows), selected_from=None)
     table = table.map(lambda expr: expr.xreplace(numbers)) if numbers else table
     return tuple(
         Layer(name, block, table.select(path=f"block.{name}"))

@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.onnx.wire import Wire, last, last_integer, plain, signed
 from symbolic_cost.reading import mapped
 from symbolic_cost.records import dataclass
@@ -115,7 +115,7 @@ def read_onnx(source: str | Path | bytes, name: str = "") -> OnnxFile:
     Raises:
         InputError: no model, damaged, or too large.
     """
-    place = name or (shown(str(source)) if not isinstance(source, bytes) else "the file")
+    place = name or (quote(str(source)) if not isinstance(source, bytes) else "the file")
     data = memoryview(source) if isinstance(source, bytes) else mapped(source, place)
     return _Reader(Wire(place)).model(data)
 
@@ -164,7 +164,7 @@ class _Reader:
         dims = [size for sizes in held[1] for size in sizes][: _MOST_DIMENSIONS + 1]
         name, dtype = last(held[8]), last_integer(held[2])
         if any(size < 0 for size in dims) or len(dims) > _MOST_DIMENSIONS:
-            raise wire.refusal(f"tensor {shown(name)} has dimensions {shown(dims)}")
+            raise wire.refusal(f"tensor {quote(name)} has dimensions {quote(dims)}")
         raw = next((value for value in held[9][::-1] if isinstance(value, memoryview)), None)
         count, numbers = prod(dims), None
         if count <= MOST_NUMBERS and dtype in _PACKS:

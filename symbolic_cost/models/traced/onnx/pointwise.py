@@ -135,7 +135,7 @@ def reduction(r: Reading, call: Call) -> None:
     name, keep = call.inputs[0], bool(call.attributes.get("keepdims", 1))
     sizes = r.sizes(name)
     argument = call.op.startswith("Arg")
-    axes = (call.attributes.get("axis", 0),) if argument else r.given(call, 1, "axes")
+    axes = (call.attributes.get("axis", 0),) if argument else r.constants(call, 1, "axes")
     if not axes and call.attributes.get("noop_with_empty_axes"):
         same(r, call)
         return
@@ -177,7 +177,7 @@ def channel_norm(r: Reading, call: Call) -> None:
 @op("CumSum")
 def cumulated(r: Reading, call: Call) -> None:
     """Sums up to every position."""
-    (axis,) = r.given(call, 1) or (0,)
+    (axis,) = r.constants(call, 1) or (0,)
     r.moves("aten.cumsum", r.sizes(call.inputs[0]), dim=axis)
 
 
@@ -185,7 +185,7 @@ def cumulated(r: Reading, call: Call) -> None:
 def top(r: Reading, call: Call) -> None:
     """The largest along a dimension, and where they are."""
     name = call.inputs[0]
-    (count,) = r.given(call, 1, "k") or ()
+    (count,) = r.constants(call, 1, "k") or ()
     sizes = r.sizes(name)
     axis = call.attributes.get("axis", -1) % len(sizes)
     result = (*sizes[:axis], count, *sizes[axis + 1 :])

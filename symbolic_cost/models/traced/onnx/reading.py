@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from sympy import Expr, Rational
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.graph import Graph, Name, Node, Size, Value, dynamic
 from symbolic_cost.models.traced.onnx.file import Call, OnnxFile, Shape, Stored
 from symbolic_cost.models.traced.onnx.sizes import (
@@ -128,7 +128,7 @@ class Reading:
         """
         if name not in self.values:
             raise InputError(
-                f"{self.place}: {self.call.op} takes the value {shown(name)} before it is made"
+                f"{self.place}: {self.call.op} takes the value {quote(name)} before it is made"
             )
         return self.values[name].sizes
 
@@ -145,7 +145,7 @@ class Reading:
         """Return the elements of a value where they are known."""
         return self._numbers.get(name)
 
-    def given(self, call: Call, place: int, attribute: str = "") -> Numbers | None:
+    def constants(self, call: Call, place: int, attribute: str = "") -> Numbers | None:
         """Return numbers that a node takes as an attribute, or as an input; None if as neither.
 
         Raises:
@@ -238,7 +238,7 @@ class Reading:
 
     def _declared_sizes(self, shape: Shape, name: str) -> Sizes:
         if shape.dims is None:
-            raise InputError(f"{self.place}: input {shown(name)} has no shape")
+            raise InputError(f"{self.place}: input {quote(name)} has no shape")
         return tuple(
             dim
             if isinstance(dim, int) and dim > 0
@@ -278,7 +278,7 @@ class Reading:
         return f"{domain}{call.op} of {', '.join(shapes) or 'nothing'}"
 
     def _misread(self, call: Call, error: Exception) -> str:
-        said = shown(str(error)) if str(error) else type(error).__name__
+        said = quote(str(error)) if str(error) else type(error).__name__
         return f"{self.place}: {self._call_text(call)} in {call.path or 'the model'}: {said}"
 
     def _evaluate(self, call: Call) -> None:

@@ -6,7 +6,7 @@ from operator import add, mul, sub
 
 from sympy import Expr, Integer, floor
 
-from symbolic_cost.errors import InputError, shown
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.graph import Size
 from symbolic_cost.models.traced.onnx.sizes import as_integer
 
@@ -28,7 +28,7 @@ def read_dim(text: str, symbols: Mapping[str, Expr], place: str) -> Size:
         return as_integer(_expr(ast.parse(text.strip(), mode="eval").body, symbols))
     except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError, ZeroDivisionError):
         raise InputError(
-            f"{place}: dimension {shown(text)} is no sum, product or whole quotient of dimensions "
+            f"{place}: dimension {quote(text)} is no sum, product or whole quotient of dimensions "
             f"of the inputs: {', '.join(symbols) or 'none is dynamic'}"
         ) from None
 

@@ -24,7 +24,7 @@ from symbolic_cost.models.traced.onnx.sizes import (
 def reshape(r: Reading, call: Call) -> None:
     """Dimensions split and joined."""
     sizes, zeros = r.sizes(call.inputs[0]), bool(call.attributes.get("allowzero", 0))
-    result = reshaped(sizes, r.given(call, 1, "shape") or (), zeros=zeros)
+    result = reshaped(sizes, r.constants(call, 1, "shape") or (), zeros=zeros)
     if product(result) != product(sizes):
         raise ValueError(f"{sizes} is not reshaped to {result}")
     r.moves("aten.reshape", result)
@@ -55,7 +55,7 @@ def transpose(r: Reading, call: Call) -> None:
 @op("Unsqueeze", "Squeeze")
 def squeeze(r: Reading, call: Call) -> None:
     """Dimensions of size 1 come and go."""
-    sizes, axes = r.sizes(call.inputs[0]), r.given(call, 1, "axes")
+    sizes, axes = r.sizes(call.inputs[0]), r.constants(call, 1, "axes")
     if call.op == "Squeeze":
         places = range(len(sizes)) if axes is None else [int(a) % len(sizes) for a in axes]
         gone = {i for i in places if axes is not None or sizes[i] == 1}
@@ -71,14 +71,14 @@ def squeeze(r: Reading, call: Call) -> None:
 @op("Expand")
 def expand(r: Reading, call: Call) -> None:
     """Repetition along dimensions of size 1."""
-    shape = tuple(r.given(call, 1, "shape") or ())
+    shape = tuple(r.constants(call, 1, "shape") or ())
     r.moves("aten.expand", broadcast(r.sizes(call.inputs[0]), shape))
 
 
 @op("Tile")
 def tile(r: Reading, call: Call) -> None:
     """Copies one after the other."""
-    sizes, times = r.sizes(call.inputs[0]), list(r.given(call, 1, "repeats") or ())
+    sizes, times = r.sizes(call.inputs[0]), list(r.constants(call, 1, "repeats") or ())
     result = [as_integer(number(a) * number(n)) for a, n in zip(sizes, times, strict=True)]
     r.moves("aten.repeat", result, repeats=times)
 
@@ -102,7 +102,7 @@ def split(r: Reading, call: Call) -> None:
     """All parts of a dimension."""
     name, sizes = call.inputs[0], r.sizes(call.inputs[0])
     axis = call.attributes.get("axis", 0) % len(sizes)
-    lengths = r.given(call, 1, "split") or _equal(sizes[axis], len(call.outputs))
+    lengths = r.constants(call, 1, "split") or _equal(sizes[axis], len(call.outputs))
     for output, length in zip(call.outputs, lengths, strict=True):
         r.make(output, (*sizes[:axis], length, *sizes[axis + 1 :]), r.dtype(name))
     r.emits("aten.split_with_sizes", {"self": Name(name), "dim": axis}, call.outputs)
@@ -119,9 +119,9 @@ def _equal(size: Size, count: int) -> Sizes:
 def cut(r: Reading, call: Call) -> None:
     """Parts of dimensions, one after the other."""
     name, sizes = call.inputs[0], list(r.sizes(call.inputs[0]))
-    starts, ends = r.given(call, 1, "starts") or (), r.given(call, 2, "ends") or ()
-    axes = r.given(call, 3, "axes") or tuple(range(len(starts)))
-    steps = r.given(call, 4, "steps") or (1,) * len(starts)
+    starts, ends = r.constants(call, 1, "starts") or (), r.constants(call, 2, "ends") or ()
+    axes = r.constants(call, 3, "axes") or tuple(range(len(starts)))
+    steps = r.constants(call, 4, "steps") or (1,) * len(starts)
     known, source = r.numbers(name), name
     for i, (start, end, axis, step) in enumerate(zip(starts, ends, axes, steps, strict=True)):
         at = int(axis) % len(sizes)
@@ -208,8 +208,8 @@ def chosen(r: Reading, call: Call) -> None:
 def pad(r: Reading, call: Call) -> None:
     """Elements added at the ends."""
     sizes = r.sizes(call.inputs[0])
-    pads = r.given(call, 1, "pads") or ()
-    axes = [int(a) % len(sizes) for a in r.given(call, 3) or range(len(sizes))]
+    pads = r.constants(call, 1, "pads") or ()
+    axes = [int(a) % len(sizes) for a in r.constants(call, 3) or range(len(sizes))]
     added = dict.fromkeys(range(len(sizes)), (0, 0)) | {
         axis: (pads[i], pads[i + len(axes)]) for i, axis in enumerate(axes)
     }
@@ -257,7 +257,7 @@ def _single(r: Reading, name: str) -> Size:
 @op("ConstantOfShape")
 def filled(r: Reading, call: Call) -> None:
     """One number at all places."""
-    sizes = r.given(call, 0) or ()
+    sizes = r.constants(call, 0) or ()
     value = call.attributes.get("value")
     stored = value if isinstance(value, Stored) else Stored("", (1,), 1, (0,))
     between = Stored("", tuple(1 for _ in sizes), stored.dtype, None)
@@ -295,9 +295,10 @@ def resample(r: Reading, call: Call) -> None:
     """Maps between positions."""
     sizes = r.sizes(call.inputs[0])
     place = 3 if call.op == "Resize" else -1
-    wanted = r.given(call, place) if 0 < place < len(call.inputs) else None
+    wanted = r.constants(call, place) if 0 < place < len(call.inputs) else None
     if not wanted:
-        factors = r.given(call, 2 if call.op == "Resize" and r.opset > 10 else 1, "scales") or ()  # noqa: PLR2004 - the opset that changed it
+        place = 2 if call.op == "Resize" and r.opset > 10 else 1  # noqa: PLR2004 - the opset that changed it
+        factors = r.constants(call, place, "scales") or ()
         wanted = tuple(
             as_integer(number(a) * number(f)) for a, f in zip(sizes, factors, strict=True)
         )

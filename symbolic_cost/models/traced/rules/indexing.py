@@ -37,7 +37,7 @@ def index(t: Trace) -> None:
     first = chosen[0] if together else 0
     rows = t.forest.dims(sizes[first : first + lead])
     source = indices[chosen[0]]
-    if len(source.dims) == lead and source.tensor.given:
+    if len(source.dims) == lead and source.tensor.is_input:
         rows = source.dims
     dims = (*rest[:first], *rows, *rest[first:])
     if len(chosen) == lead == 1 and sizes[first] == 1 and not ref.tensor.weight:

@@ -60,7 +60,7 @@ def parts(t: Trace) -> None:
     lengths = [1 if gone else t.sizes(i)[place] for i in range(len(t.node.outputs))]
     rest = put(ref.dims, place)
     equal = (
-        t.forest.taken(ref.dims[place], (len(lengths), lengths[0]))
+        t.forest.split(ref.dims[place], (len(lengths), lengths[0]))
         if len(set(lengths)) == 1
         else None
     )

@@ -26,7 +26,7 @@ def moved(t: Trace) -> None:
         return
     t.opaque()
     for name in t.node.outputs:
-        source = t.known(name)
+        source = t.value(name)
         if source is not None and not source.tensor.constant:
             t.forest.moved.update(_along(t, source))
 

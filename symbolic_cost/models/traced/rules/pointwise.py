@@ -197,7 +197,7 @@ def gated(t: Trace) -> None:
     ref = t.arg("self", 0)
     place = -1 if t.arg("dim", 1) is None else t.arg("dim", 1)
     at = place % len(ref.dims)
-    split = t.forest.taken(ref.dims[at], (2, t.sizes()[at]))
+    split = t.forest.split(ref.dims[at], (2, t.sizes()[at]))
     dims = put(ref.dims, at, split[1] if split else t.forest.dim(t.sizes()[at]))
     t.bind(t.pointwise("mul", [ref], dims))
 
@@ -278,7 +278,7 @@ def group_norm(t: Trace) -> None:
     ref = t.arg("input", 0)
     groups = t.arg("num_groups", 1)
     length = t.forest.length(ref.dims[1])
-    split = t.forest.taken(ref.dims[1], (groups, length // groups))
+    split = t.forest.split(ref.dims[1], (groups, length // groups))
     inner = split[1] if split else ref.dims[1]
     row = (*inner, *(axis for dim in ref.dims[2:] for axis in dim))
     weights = (t.arg("weight", 2), t.arg("bias", 3))
@@ -295,8 +295,8 @@ def rms_norm(function: str, tensor: str, weight: str | None) -> Rule:
     """Return the rule of a root-mean-square norm that is written out."""
 
     def meaning(t: Trace) -> None:
-        ref = t.known(tensor)
-        scale = t.known(weight) if weight else None
+        ref = t.value(tensor)
+        scale = t.value(weight) if weight else None
         if ref is not None:
             t.bind(norm(t, ref, (scale,), function, ref.dims[-1]))
 
@@ -313,10 +313,10 @@ def rotation(tensor: str, *tables: str, of_pairs: bool = False) -> Rule:
     """
 
     def meaning(t: Trace) -> None:
-        ref = t.known(tensor)
+        ref = t.value(tensor)
         if ref is None:
             return
-        refs = [t.known(name) for name in tables]
+        refs = [t.value(name) for name in tables]
         if of_pairs:
             refs = [under(one, (*one.dims, ref.dims[-1])) for one in refs if one]
         _rotate(t, ref, refs)
@@ -339,7 +339,7 @@ def passed(tensor: str) -> Rule:
     """Return the rule of what changes nothing that is costed."""
 
     def meaning(t: Trace) -> None:
-        ref = t.known(tensor)
+        ref = t.value(tensor)
         if ref is not None:
             t.bind(ref)
 

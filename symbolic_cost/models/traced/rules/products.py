@@ -266,7 +266,7 @@ def conv(t: Trace) -> None:
     forest = t.forest
     # The kernel is [out, in / groups, ...], turned [in, out / groups, ...].
     each = forest.length(w.dims[0]) // groups
-    split = forest.taken(w.dims[0], (groups, each)) if groups > 1 else None
+    split = forest.split(w.dims[0], (groups, each)) if groups > 1 else None
     many = split[0] if split else ()
     summed = w.dims[1] if not turned else split[1] if split else w.dims[0]
     out = (*many, *w.dims[1]) if turned else w.dims[0]

@@ -74,7 +74,7 @@ def reshaped(t: Trace, ref: Ref, sizes: Sequence[Size]) -> Ref:
             else:
                 return _relaid(t, ref, sizes)
         whole = tuple(axis for dim in taken for axis in dim)
-        parts = (whole,) if len(group) == 1 else forest.taken(whole, group)
+        parts = (whole,) if len(group) == 1 else forest.split(whole, group)
         if parts is None:
             return _relaid(t, ref, sizes)
         result += parts
