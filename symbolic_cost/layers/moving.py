@@ -21,10 +21,10 @@ def in_time(channels: int, kernel: int) -> Conv:
     return Conv(channels, (kernel, 1, 1), 1, ((around, around), (0, 0), (0, 0)))
 
 
-def unit(channels: int, *, timed: bool) -> Chain:
+def unit(channels: int, time: Layer | None = None) -> Chain:
     """Return a block that sees frames alone, and one that sees them together."""
-    together = Mixed(Block(channels, timed=timed, conv=in_time))
-    return Chain({"alone": Block(channels, timed=timed, conv=framed), "together": together})
+    together = Mixed(Block(channels, time=time, conv=in_time))
+    return Chain({"alone": Block(channels, time=time, conv=framed), "together": together})
 
 
 @dataclass(frozen=True)

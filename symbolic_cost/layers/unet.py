@@ -55,7 +55,7 @@ class Block:
     Args:
         channels: that come out.
         function: the activation function.
-        timed: whether the time step is added.
+        time: adds the time step, if anything does.
         norm: before either convolution.
         conv: a convolution to some channels, with a kernel of some size.
         short: norm of what stands beside, where the channels change.
@@ -63,7 +63,7 @@ class Block:
 
     channels: int
     function: str = "silu"
-    timed: bool = False
+    time: Layer | None = None
     norm: Layer = GROUPS
     conv: Callable[[int, int], Layer] = same
     short: Layer | None = None
@@ -73,7 +73,7 @@ class Block:
             "norm1": self.norm,
             "act1": Activation(self.function),
             "conv1": self.conv(self.channels, 3),
-            **({"time": Timed(self.function)} if self.timed else {}),
+            **({"time": self.time} if self.time else {}),
             "norm2": self.norm,
             "act2": Activation(self.function),
             "conv2": self.conv(self.channels, 3),

@@ -36,21 +36,21 @@ class Relaid:
         by: factor of every axis of positions; what a fraction leaves is filled up.
         channels: that come out; those that go in if zero.
         function: what makes the result.
-        first: whether the first frame stays one where there are more of them.
+        still: frames at the start that stay as they are where there are more of the others.
         frames: that come out, if neither says it.
     """
 
     by: tuple[Rational | int, ...]
     channels: int = 0
     function: str = "copy"
-    first: bool = False
+    still: int = 0
     frames: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *old = trail.at.axes
         lengths = [ceiling(by * trail.sizes[a]) for by, a in zip(self.by, old, strict=True)]
-        if self.first and self.by[0] > 1:
-            lengths[0] -= self.by[0] - 1
+        if self.by[0] > 1:
+            lengths[0] -= self.still * (self.by[0] - 1)
         lengths[0] = Integer(self.frames) if self.frames else lengths[0]
         new = [trail.new_axis(a[0], length) for a, length in zip(old, lengths, strict=True)]
         wide = trail.new_axis("c", self.channels) if self.channels else channel

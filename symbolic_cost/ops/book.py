@@ -71,7 +71,7 @@ class Book:
 
     def region(self, op: Op) -> str | None:
         """Return the recomputed region that an op belongs to, or None."""
-        return self.recompute.region(self.part, op)
+        return self.recompute.region(self.part, op, self.conventions.kept_as)
 
     def flop(self, op: Op, phase: Phase, expr: Expr) -> None:
         """Write FLOP."""

@@ -171,6 +171,11 @@ class Elementwise(Op):
             weights = (replace(backward, phase=Phase.BACKWARD_WEIGHT, reads=reads), *weights)
         return (forward, *((backward,) if gradients else ()), *weights)
 
+    def counted_as(self, others: Mapping[str, str]) -> Op:
+        """Return the op with the function that conventions name in place of its own, if any."""
+        other = others.get(self.function)
+        return self if other is None else replace(self, function=other)
+
     def saves(self) -> tuple[Operand, ...]:
         """Return what the kind keeps, and its statistics per row.
 

@@ -266,6 +266,10 @@ class Op:
         """Return what the backward pass needs of the forward pass, weights aside."""
         raise NotImplementedError
 
+    def counted_as(self, others: Mapping[str, str]) -> Op:  # noqa: ARG002 - few ops heed it
+        """Return the op with the function that conventions name in place of its own, if any."""
+        return self
+
     def caches(self) -> tuple[Operand, ...]:
         """Return what generation keeps for its next step."""
         return ()

@@ -90,6 +90,9 @@ class Module:
     source: str
 
 
+_AS_DECLARED: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True)
 class Recompute:
     """A policy.
@@ -112,12 +115,17 @@ class Recompute:
     runs: str = "all"
     source: str = "definition"
 
-    def region(self, part: Part, op: Op) -> str | None:
+    def region(self, part: Part, op: Op, kept_as: Mapping[str, str] = _AS_DECLARED) -> str | None:
         """Return the path of the region that an op belongs to, or None.
 
         Nothing runs again where no gradient flows back: a frozen tower, say.
+
+        Args:
+            part: of the op.
+            op: that may run again.
+            kept_as: of conventions: functions that save what another one does.
         """
-        return self._again(part).get(op.path) if self.what else None
+        return self._again(part, kept_as).get(op.path) if self.what else None
 
     def regions(self, model: Model) -> dict[str, str | None]:
         """Return the region of every op of a model, both by path."""
@@ -136,17 +144,19 @@ class Recompute:
         name = region.rpartition(".")[2]
         return any(one.name == name and one.output == "dropped" for one in self.modules)
 
-    def _again(self, part: Part) -> Mapping[str, str]:
+    def _again(self, part: Part, kept_as: Mapping[str, str]) -> Mapping[str, str]:
         """Return the region of every op of a part that runs again."""
         again = _AGAIN.of(
-            (self.name, id(part.ops), part.path), lambda: (part.ops, self._regions(part))
+            (self.name, id(part.ops), part.path, id(kept_as)),
+            lambda: (part.ops, kept_as, self._regions(part, kept_as)),
         )
-        return again[1] if again[0] is part.ops else self._regions(part)
+        same = again[0] is part.ops and again[1] is kept_as
+        return again[2] if same else self._regions(part, kept_as)
 
-    def _regions(self, part: Part) -> Mapping[str, str]:
+    def _regions(self, part: Part, kept_as: Mapping[str, str]) -> Mapping[str, str]:
         if self.kept is not None:
             whole = part.is_block and part.live
-            return dict.fromkeys(self._rerun(part) if whole else (), part.path)
+            return dict.fromkeys(self._rerun(part, kept_as) if whole else (), part.path)
         cores = {op.path: op.core for op in part.ops}
         return {
             path: f"{part.path}.{cores[path] if module.ops == _CORES else module.name}"
@@ -155,13 +165,13 @@ class Recompute:
             if next(op for op in part.ops if op.path == path).live
         }
 
-    def _rerun(self, part: Part) -> Iterator[str]:
+    def _rerun(self, part: Part, kept_as: Mapping[str, str]) -> Iterator[str]:
         """Yield the ops of a block that run again.
 
         What backward needs of them are tensors that ops save, and what these are made of.
         """
         kept_paths = {path for ops in self.kept or () for path in ops.of(part)}
-        needed = {operand.tensor for op in part.ops for operand in op.saves()}
+        needed = {operand.tensor for op in part.ops for operand in op.counted_as(kept_as).saves()}
         for op in reversed(part.ops):
             written = {operand.tensor for operand in op.outputs}
             if op.path not in kept_paths and (self.runs == "all" or written & needed):

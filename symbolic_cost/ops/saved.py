@@ -9,7 +9,6 @@ from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.graph import Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.records import replace
 
 
 def book_saved(book: Book, flow: Flow) -> None:
@@ -27,7 +26,11 @@ def book_saved(book: Book, flow: Flow) -> None:
     whole: set[str] = set()
     for op in book.part.ops:
         region = book.region(op)
-        needed = (*_saves(book, op), *_uncast(book, op)) if region is None else op.inputs
+        needed = (
+            (*op.counted_as(book.conventions.kept_as).saves(), *_uncast(book, op))
+            if region is None
+            else op.inputs
+        )
         for operand in needed:
             stored = flow.kept_as.get(operand.tensor, operand)
             region_of = made_in.get(stored.tensor)
@@ -53,13 +56,6 @@ def _fixed(part: Part) -> set[str]:
     taken = (operand for op in part.ops for operand in op.inputs)
     fixed = (o for o in taken if o.constant and o.role is Role.VALUE)
     return {operand.tensor for operand in fixed if operand.tensor not in made}
-
-
-def _saves(book: Book, op: Op) -> tuple[Operand, ...]:
-    """Return what an op saves, or another function that the conventions name in its place."""
-    if isinstance(op, Elementwise) and op.function in book.conventions.kept_as:
-        return replace(op, function=book.conventions.kept_as[op.function]).saves()
-    return op.saves()
 
 
 def _uncast(book: Book, op: Op) -> tuple[Operand, ...]:

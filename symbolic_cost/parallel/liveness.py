@@ -273,7 +273,7 @@ class Backward:
         return f"{self.costs.part.path}.{op.path}"
 
     def _region(self, op: Op) -> str | None:
-        return self.policy.region(self.costs.part, op)
+        return self.policy.region(self.costs.part, op, self.conventions.kept_as)
 
     @cached_property
     def _size(self) -> Mapping[str, Expr]:

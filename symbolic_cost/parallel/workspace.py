@@ -63,7 +63,6 @@ class _Behind(NamedTuple):
     saved: Amount
     made: Amount
     reducing: Amount
-    near: bool = True
 
 
 def in_backward(
@@ -87,10 +86,10 @@ def in_backward(
     for place, one in enumerate(live):
         own = one.backward
         beside = total(_gathered(live, place), _waiting(live, place))
-        for behind in _ends(one, _freed(one, live[place + 1 :])):
+        for behind, near in _ends(one, _freed(one, live[place + 1 :])):
             freed = own.saved if deferred else total(own.saved, behind.saved)
             left = total(beside, behind.reducing, times(-here, freed))
-            if behind.near:
+            if near:
                 kept += [total(most, left) for most in own.most(one.together)]
             if own.software.gradients != "kept":
                 rest = total(left, behind.made, times(-1, every))
@@ -119,23 +118,23 @@ def _freed(one: Standing, later: Sequence[Standing]) -> _Behind:
     return _Behind(saved, made, later[0].backward.reducing if later else {})
 
 
-def _ends(one: Standing, later: _Behind) -> Iterator[_Behind]:
+def _ends(one: Standing, later: _Behind) -> Iterator[tuple[_Behind, bool]]:
     """Yield what is done behind the last instance and behind the first; between it grows evenly.
 
     Behind the last but one gradients of an instance like it are on their way to other ranks.
     """
-    yield later
+    yield later, True
     own, repeat = one.backward, one.part.repeat
     if repeat == 1:
         return
     if own.reducing:
         saved, made = total(later.saved, own.saved), total(later.made, own.gradient)
-        yield _Behind(saved, made, own.reducing)
+        yield _Behind(saved, made, own.reducing), True
     saved, made = (
         total(before, times(repeat, each), times(-1, each))
         for before, each in ((later.saved, own.saved), (later.made, own.gradient))
     )
-    yield _Behind(saved, made, own.reducing, near=False)
+    yield _Behind(saved, made, own.reducing), False
 
 
 def _waiting(parts: Sequence[Standing], place: int) -> Amount:

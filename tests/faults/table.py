@@ -200,8 +200,8 @@ FAULTS = (
     ),
     Fault(
         "ops/counting.py",
-        "share = applied(rule, *sizes) / (sizes[0] * sizes[1])",
-        "share = applied(rule, *sizes) / (sizes[0] * sizes[0])",
+        "return applied(rule, *sizes) / (sizes[0] * sizes[1])",
+        "return applied(rule, *sizes) / (sizes[0] * sizes[0])",
         (COUNT,),
     ),
     Fault("ops/counting.py", "if set(work.pairs) <= set(work.result)", "if False", (COUNT,)),

@@ -80,7 +80,10 @@ def test_the_same_twice():
     ("line", "told"),
     [
         ("llama-3-8b", "nothing is given in two versions"),
-        ("llama-3-8b gpt2 --system h100 a100-80gb", "two models and system differ"),
+        (
+            "llama-3-8b gpt2 --system h100 a100-80gb",
+            "two models ('llama-3-8b' against 'gpt2') and system",
+        ),
         ("llama-3-8b --conventions torchtitan standard", "do not answer the same questions"),
         ("llama-3-8b --conventions torchtitn verl", "did you mean"),
         ("llama-3-8b --strategy tpp=8 tp=x", "2 problems"),

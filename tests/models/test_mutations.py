@@ -29,7 +29,7 @@ LINES = [
 ]
 CONFIGS = {
     entry["config"]["model_type"]
-    if entry["category"] == "causal"
+    if entry.get("category") == "causal"
     else name.rpartition("/")[0]: entry["config"]
     for name, entry in TRUTH.items()
     if name.endswith(("/a", "/text"))

@@ -69,8 +69,11 @@ def test_steps_go_through_chosen_positions_and_choose_among_all(tmp_path):
     whole = prompts.at(prompts.divided.structure.stages[0]).forward
     cores = [r for r in whole if r.path.endswith("latent.core") and W in r.expr.free_symbols]
     first, *later = (at(cores, 0, l) for l in (1, 2, 16, 17, 18, 1000))
-    # Query i goes through min(i, 16) positions, in one kernel.
-    assert later == [n * first for n in (3, 136, 152, 168, 136 + 984 * 16)]
+    # Query i goes through min(i, 16) positions, in one kernel; of n, a head of a layer compares and
+    # adds n - 1 times for its softmax.
+    row = 2 * 6 * 4
+    pairs = {2: 3, 16: 136, 17: 152, 18: 168, 1000: 136 + 984 * 16}
+    assert later == [n * (first + row) - rows * row for rows, n in pairs.items()]
     laid = [row for part in share.parts for row in share.read_rows(part.path)]
     width = numbers["r_kv"] + numbers["d_r"]
     assert at(laid, 1023) == 4 * 16 * 2 * width

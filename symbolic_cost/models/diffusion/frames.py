@@ -55,7 +55,7 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
             return {}
         if down:
             return {"shrink": causal(width, 3, by)}
-        return {"grow": Relaid(by, function="interpolate", first=True), "conv": causal(width, 3)}
+        return {"grow": Relaid(by, function="interpolate", still=1), "conv": causal(width, 3)}
 
     mid = middle(own_block, widths[-1], attention(1) if seen else None)
     own = (mid, own_block, causal)
@@ -77,7 +77,6 @@ def temporal(fields: Fields, shape: Shape) -> Model:
     fields.refuse()
     trail = trail_of(image, shape, moving=True)
     alone = partial(Block, conv=framed)
-    still = partial(unit, timed=False)
     seen = attention(1, apart=True)
 
     def grown(i: int, width: int) -> dict[str, Layer]:
@@ -88,10 +87,10 @@ def temporal(fields: Fields, shape: Shape) -> Model:
         return {"shrink": framed(width, 3, 2, (0, 1))} if i < stages - 1 else {}
 
     # Its code stops behind the second block of the middle.
-    more = {f"mid.{i}": Unused(still(widths[-1])) for i in range(2, depth)}
-    mid = middle(still, widths[-1], seen) if depth > 1 else _one(still(widths[-1]), seen)
+    more = {f"mid.{i}": Unused(unit(widths[-1])) for i in range(2, depth)}
+    mid = middle(unit, widths[-1], seen) if depth > 1 else _one(unit(widths[-1]), seen)
     down = Coder(widths, (depth,) * stages, shrunk, middle(alone, widths[-1], seen), alone, framed)
-    up = Coder(widths[::-1], (depth + 1,) * stages, grown, mid | more, still, framed)
+    up = Coder(widths[::-1], (depth + 1,) * stages, grown, mid | more, unit, framed)
     decoder = Chain({**up.decoder(out).layers, "time": in_time(out, 3)})
     coded(down.encoder(2 * latent), decoder, latent, (Conv(2 * latent, 1), None)).declare("", trail)
     return modelled(fields, trail)

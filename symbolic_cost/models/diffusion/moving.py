@@ -6,6 +6,7 @@ from functools import partial
 
 from symbolic_cost.layers.conv import Chain, Layer, Maps
 from symbolic_cost.layers.moving import Transformer, unit
+from symbolic_cost.layers.unet import Timed
 from symbolic_cost.layers.video import framed
 from symbolic_cost.models.diffusion.conditions import embed
 from symbolic_cost.models.diffusion.transformers import sample
@@ -72,6 +73,6 @@ def spatio_temporal(fields: Fields, shape: Shape) -> Model:
             for kind, s in zip(up, reversed(seen), strict=True)
         ),
     )
-    net = Net(widths, depths, beside, "silu", 1, partial(unit, timed=True), framed)
+    net = Net(widths, depths, beside, "silu", 1, partial(unit, time=Timed()), framed)
     Chain(net.layers(3, 3, out)).declare("", trail)
     return modelled(fields, trail)

@@ -14,6 +14,7 @@ from symbolic_cost.layers.unet import (
     Block,
     Enlarged,
     Rejoined,
+    Timed,
     transformer,
 )
 from symbolic_cost.models.diffusion.conditions import (
@@ -61,7 +62,7 @@ class Net:
     conv: Callable[..., Layer] = Conv
 
     def _block(self, width: int) -> Layer:
-        return self.unit(width) if self.unit else Block(width, self.function, timed=True)
+        return self.unit(width) if self.unit else Block(width, self.function, Timed(self.function))
 
     def layers(self, start: int, end: int, channels: int) -> dict[str, Layer]:
         """Return the layers, with kernels of so many positions at the start and at the end."""

@@ -146,7 +146,7 @@ class _Wan:
                 return stage
             factor = S.Half if down else 2
             by = (S.One,) * 3 if ends else (factor if timed[i] else 1, factor, factor)
-            return Residual(stage, Chain({"laid": Relaid(by, widths[i], "sum", first=True)}))
+            return Residual(stage, Chain({"laid": Relaid(by, widths[i], "sum", still=1)}))
 
         seen = middle(UNIT, mid, attention(1, RMS, apart=True))
         ended = RMS, Activation("silu")

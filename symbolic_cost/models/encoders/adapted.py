@@ -27,12 +27,13 @@ class Adapted(Encoder):
 
     Args:
         entry: norm of what the adapter takes; LAYER_BARE where the perceptron's is used again.
-        early: whether what the adapter gives is added to what it takes, once normalised.
+        added: what the result is added to: what the adapter has "taken", once normalised, or what
+            the perceptron has "summed".
         others: axis of other languages; empty without any.
     """
 
     entry: Norm | None = Norm.LAYER_BARE
-    early: bool = True
+    added: str = "taken"
     others: str = ""
 
     def block(self, *, bare: bool = False, windowed: bool = False) -> tuple[Op, ...]:  # noqa: ARG002
@@ -50,7 +51,7 @@ class Adapted(Encoder):
                 "adapter",
                 self._adapter(),
                 x=taken,
-                residual=taken if self.early else "summed",
+                residual=taken if self.added == "taken" else "summed",
                 y=result,
             ),
             *(scope("mlp", (branch.normed("norm"),), x=result, y="y") if post else ()),

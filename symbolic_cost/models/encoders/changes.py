@@ -180,7 +180,7 @@ def _adapted(fields: Fields, family: Encoder) -> Encoder:
         branch=replace(family.branch, placing=Placing.PRE if pre else Placing.POST),
         last=Norm.LAYER if pre else None,
         entry=Norm.LAYER if own else Norm.LAYER_BARE if again else None,  # type: ignore[call-arg]
-        early=fields.flag("ln_before_adapter", default=True),
+        added="taken" if fields.flag("ln_before_adapter", default=True) else "summed",
         others="n_o" if len(named) > 1 else "",
     )
 
