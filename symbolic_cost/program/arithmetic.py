@@ -27,6 +27,10 @@ KINDS = (
 )
 
 
+_KEY_BITS = 64
+_KEYS, _HALF = (1 << _KEY_BITS) - 1, 1 << _KEY_BITS - 1
+
+
 class Arithmetic:
     """Nodes by number; a node's arguments have smaller numbers.
 
@@ -41,7 +45,8 @@ class Arithmetic:
         self.masks: list[int] = []
         """Bit i is set where a node depends on the i-th symbol."""
         self._masks: dict[int, int] = {}
-        self._places: list[tuple[int, int, int]] = []
+        self._places: list[int] = []
+        """What orders nodes: how many symbols they depend on, which, and a key, in one number."""
         self._numbers: dict[Node, int] = {}
         self._ratios: dict[tuple[int, int], Ratio] = {}
         self._bases: dict[int, int] = {}
@@ -221,12 +226,13 @@ class Arithmetic:
             keys = []
             for argument in arguments(node):
                 mask |= self.masks[argument]
-                keys.append(self._places[argument][2])
+                keys.append((self._places[argument] & _KEYS) - _HALF)
             mask = self._masks.setdefault(mask, mask)  # of thousands of nodes a few hundred differ
             self.nodes.append(node)
             self.masks.append(mask)
             # What varies least stands first in sums and products.
-            self._places.append((mask.bit_count(), mask, _key(node, keys)))
+            varies = mask.bit_count() << len(self.symbols) | mask
+            self._places.append(varies << _KEY_BITS | _key(node, keys) + _HALF)
         return known
 
 
