@@ -225,7 +225,7 @@ def collectives(machine: Machine) -> Form:
         "call": (5e-6, 1e-6, 5e-5),
         "hop": (1e-6, 1e-7, 1e-5),
         "large": (1e-5, 1e-7, 1e-3),
-        "own": (0.5, 0.01, 3.0),
+        "copy_share": (0.5, 0.01, 3.0),
     }
     named = ("all_gather", "all_reduce", "reduce_scatter", "alltoall")
     return Form("collectives", ("gpus", "bytes"), start, time, lambda row: row.get("op") in named)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from decimal import Decimal
 from functools import cache
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from sympy import Expr
 
 from symbolic_cost.algebra import mul
-from symbolic_cost.errors import InputError, unknown
+from symbolic_cost.errors import InputError, refuse, unknown
 from symbolic_cost.lazy import Recent
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import exact
@@ -53,7 +53,9 @@ def _kernels(machine: Machine) -> Kernels:
     record = {**_data()["measured"][origin], **machine.kernels}
     if machine.name not in (origin, *_data()["chips"].get(origin, ())) and not machine.kernels:
         record["collectives"] = {**record["collectives"], **_data()["elsewhere"]["collectives"]}
-    for part in ("products", "errors"):
+    kinds = _data()["measured"][origin]["passes"]
+    refuse(unknown("kind of pass", name, kinds) for name in record["passes"] if name not in kinds)
+    for part in ("products", "passes", "errors"):
         record[part] = {**_data()["measured"][origin][part], **record[part]}
     faster = exact(1) if machine.kernels else _powered(machine, origin)
     origin = machine.name if machine.kernels else origin
@@ -165,5 +167,22 @@ def clock(power: float) -> Expr:
     return exact(Decimal(f"{math.sqrt(power):.3f}"))
 
 
+_APART = {"cast"}
+"""What a record of products says besides, for the machine as a whole."""
+
+
 def _of(record: type[RecordT], data: Mapping[str, object]) -> RecordT:
-    return record(**{f.name: exact(data[f.name]) for f in fields(record) if f.name in data})
+    """Return rates by name.
+
+    Raises:
+        InputError: rates that no kernel of the kind has, and those that are missing.
+    """
+    named = {f.name: f.default is MISSING for f in fields(record)}
+    rates = {name: value for name, value in data.items() if name not in _APART}
+    problems = [unknown("rate of kernels", name, named) for name in rates if name not in named]
+    missing = [name for name, needed in named.items() if needed and name not in rates]
+    problems += [
+        f"rate of kernels {name!r} is missing beside {', '.join(rates)}" for name in missing
+    ]
+    refuse(problems)
+    return record(**{name: exact(value) for name, value in rates.items()})

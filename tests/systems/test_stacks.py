@@ -27,6 +27,10 @@ RECORD = package_data("systems/stacks.toml")
 ONE = Integer(1), Integer(1)
 
 
+def kernel_rates(part):
+    return package_data("systems/kernels.toml")["measured"]["h100"][part]
+
+
 def gpt2(**options):
     return sc.job("gpt2", "dp=2", {"b": 1, "M": 2}, **{"system": "h100", **options})
 
@@ -352,3 +356,21 @@ def test_sends_are_hidden_between_chunks_alone(schedule, waits):
     )
     hidden = run.replace(overlap="pp=full")
     assert (float(hidden.time().step) < float(run.time().step)) is waits
+
+
+@pytest.mark.parametrize(
+    ("rates", "told"),
+    [
+        ({"collectives": {"gathering": 0.5}}, "'hop' is missing"),
+        (
+            {"collectives": {**kernel_rates("collectives"), "copy": 1}},
+            "unknown rate of kernels 'copy'",
+        ),
+        ({"products": {"bf16": {"share": 0.5}}}, "'area' is missing"),
+        ({"passes": {"nrm": 0.5}}, "unknown kind of pass 'nrm'"),
+    ],
+)
+def test_rates_that_are_missing_or_no_rates_are_refused(rates, told):
+    """Of a record that a user wrote."""
+    with pytest.raises(InputError, match=told):
+        kernels(replace(machine("h100"), kernels=rates))
