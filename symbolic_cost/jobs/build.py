@@ -61,8 +61,9 @@ class Options(TypedDict, total=False):
             which offloaded quantities move.
         roofline: how computing and memory make one time, under the stack "roofline".
         stack: software that runs, as "megatron-core"; "roofline" for the efficiencies of the
-            machine's record alone. Unless given, "unknown" on the library's own machines, whose
-            facts are middle values, and "roofline" on others or where a roofline is named.
+            machine's record alone. Unless given, "unknown", whose facts are middle values, on the
+            library's own machines and those that `calibrate` fitted, and "roofline" on others or
+            where a roofline is named.
         layout: of the blocks over stages: "even", "uneven", "ends=1", "ends=0/3", or "auto": even
             where the stages divide the blocks.
         scattered: whether stages send each tensor-parallel rank's part once.

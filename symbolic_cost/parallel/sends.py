@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Role, of_role
 from symbolic_cost.conventions.questions import Conventions, ElementSizes
 from symbolic_cost.conventions.questions import Role as Element
 from symbolic_cost.ledger import Collective, CollectiveKind, CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.counting import Counter
+from symbolic_cost.ops.flow import is_tied
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part
 from symbolic_cost.ops.moves import moves
 from symbolic_cost.ops.pattern import Operand
@@ -56,7 +56,7 @@ def stage_rows(
                 rows += [replace(row, phase=phase, count=times)] if times != 0 else []
     shared = [
         *_copied(model, table, plan, rules.sizes),
-        *_tied(model, _Gradients(counter, placement), stage, plan),
+        *_tied(model, _Gradients(counter, placement), stages, stage, plan),
     ]
     for tensor, move in shared:
         row = _row(path, tensor, move, rules)
@@ -90,29 +90,31 @@ def _copied(
         both = gradients.total() - own + plan.copies * own
         if both != 0:
             share = sizes.moved(Element.WEIGHT_GRADIENT) / sizes.weight_gradient
-            yield "copies", _between_ends(share * both)
+            yield "copies", _over_stages(share * both)
 
 
 def _tied(
-    model: Model, gradients: _Gradients, stage: Stage, plan: Schedule
+    model: Model, gradients: _Gradients, stages: Expr, stage: Stage, plan: Schedule
 ) -> Iterator[tuple[str, Collective]]:
-    """Yield what adds up the gradients of weights that the first and the last stage share.
+    """Yield what adds up the gradients of weights that stages share, which all of the model does.
 
-    Ranks exchange what they keep of a gradient, in the cut of the first stage; where the last one
+    Those of blocks (as of ALBERT) are on every stage. Of others, the first and the last stage's
+    ranks exchange what they keep of a gradient, in the cut of the first stage; where the last one
     cuts it otherwise, it turns its own before and the sum after. For example a 2D grid cuts a
     token table W by features for the lookup and by vocabulary for the head: W/(m1 m2) is exchanged
     over m1, then added over both stages, then exchanged over m1 again.
     """
+    before, between, after = divided(model)
+    firsts, everywhere, lasts = map(_tied_gradients, (before, between, after))
+    for gradient in everywhere.values():
+        yield gradient.tensor, _over_stages(gradients.shard_bytes(gradient), stages)
     if plan.entry == plan.exit or stage not in plan.entry | plan.exit:
         return
-    before, _, after = divided(model)
-    firsts = {weight.tensor: weight.gradient() for weight in _weights(before)}
-    lasts = {weight.tensor: weight.gradient() for weight in _weights(after)}  # added up there
-    for tensor, last in lasts.items():
-        if tensor in firsts:
+    for tensor, last in lasts.items():  # added up there
+        if tensor in firsts.keys() - everywhere.keys():
             first = firsts[tensor]
             there, back = gradients.turned(last, first), gradients.turned(first, last)
-            added = _between_ends(gradients.shard_bytes(first))
+            added = _over_stages(gradients.shard_bytes(first))
             both = (*there, added, *back) if stage in plan.exit else (added,)
             yield from ((first.tensor, move) for move in both)
 
@@ -138,8 +140,8 @@ class _Gradients:
             yield Collective(move.kind, move.meshes, ranks, move.elements, move.axis)
 
 
-def _between_ends(size: Expr) -> Collective:
-    return Collective(CollectiveKind.ALL_REDUCE, ("pp",), Integer(2), size)
+def _over_stages(size: Expr, ranks: Expr = Integer(2)) -> Collective:
+    return Collective(CollectiveKind.ALL_REDUCE, ("pp",), ranks, size)
 
 
 def _row(path: str, tensor: str, move: Collective, conventions: Conventions) -> Row:
@@ -162,7 +164,8 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
 
     Where later blocks take what earlier ones made in the end, every stage needs that: an encoder's
     microbatch passes all stages, its result goes round, and along with the decoder's. What parts
-    before all blocks made (features of tokens for every layer) starts on the first stage.
+    before all blocks made (features of tokens, or a table of distances, for every layer) starts on
+    the first stage.
     """
     ahead = {part.path for part in model.parts[: model.parts.index(between[0])]}
     chains: list[list[Part]] = [[]]
@@ -178,8 +181,7 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
         for part in chain:
             for name, operand in tuple(part.inputs.items())[1:]:
                 source = model.sources[part.path][name]
-                samples = any(of_role(model.axes, operand.axes, Role.BATCH))
-                if samples and source != OUTSIDE and source not in inside:
+                if source != OUTSIDE and source not in inside:
                     carried.setdefault((source, operand.tensor), operand)
     ends = [chain[-1] for chain in chains] if carried else [between[-1]]
     yield from ((_passed_on(part), False) for part in ends)
@@ -193,7 +195,12 @@ def _passed_on(part: Part) -> Operand:
     return left[-1]
 
 
-def _weights(parts: tuple[Part, ...]) -> Iterator[Operand]:
-    for part in parts:
-        for op in part.ops:
-            yield from (weight for weight in op.weights if weight.needs_gradient)
+def _tied_gradients(parts: tuple[Part, ...]) -> dict[str, Operand]:
+    """Return the gradients of weights that the model shares; other names are of one part."""
+    return {
+        weight.tensor: weight.gradient()
+        for part in parts
+        for op in part.ops
+        for weight in op.weights
+        if weight.needs_gradient and is_tied(weight)
+    }

@@ -166,15 +166,15 @@ class Stack:
 def usual(machine: Machine | None, shape: Roofline = MAXIMUM) -> str:
     """Return the stack where none is said: a record of the library's own has its kernels.
 
-    Symbols for rates, another's record and the machines of publications have no kernels but the
-    efficiencies that they state; and who names a roofline means these.
+    So has one that `calibrate` fitted to kernels or steps. Symbols for rates, another's record and
+    the machines of publications have no kernels but the efficiencies that they state; and who names
+    a roofline means these.
     """
-    if (
-        shape != MAXIMUM
-        or machine is None
-        or machine.name not in machine_names()
-        or not _has_kernels(machine)
-    ):
+    if shape != MAXIMUM or machine is None:
+        return ROOFLINE
+    if machine.kernels or machine.cluster:
+        return UNKNOWN
+    if machine.name not in machine_names() or not _has_kernels(machine):
         return ROOFLINE
     return UNKNOWN if machine == named_machine(machine.name) else ROOFLINE
 

@@ -6,6 +6,7 @@ from sympy import cancel, expand
 import symbolic_cost as sc
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.models.catalog import CATALOG
+from symbolic_cost.models.config import imported
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.symbols import symbol
 
@@ -64,6 +65,47 @@ def test_gradients_of_a_tied_table_are_added_in_one_cut(strategy, turned):
     assert added == [[kept], [kept]]
     assert tuple(move.kind for move in moved[1] if move.meshes != ("pp",)) == turned
     assert len(moved[0]) == 1
+
+
+SMALL = {"hidden_size": 8, "intermediate_size": 32, "num_attention_heads": 2}
+SMALL |= {"num_hidden_layers": 8, "vocab_size": 16, "max_position_embeddings": 16}
+
+
+def sums(model, stage, **numbers):
+    """What stages add up once per step: tensor, ranks and bytes."""
+    own = sc.job(model, "pp=4", {"b": 1, **numbers}, stage=stage)
+    return [
+        (row.tensor, own.value(row.collective.ranks), own.value(row.collective.message))
+        for row in own.rows
+        if row.origin == "pipeline" and row.per_step
+    ]
+
+
+@pytest.mark.parametrize("stage", ["first", "last"])
+@pytest.mark.parametrize("name", ["bert-base-mlm", "t5-base"])
+def test_weights_of_one_name_in_two_parts_are_not_tied(name, stage):
+    """Embedding and head of BERT have a norm each, both stacks of T5 a table of distances."""
+    assert [tensor for tensor, *_ in sums(name, stage)] == ["d@token"]
+
+
+@pytest.mark.parametrize("stage", ["first", "middle", "last"])
+def test_weights_that_all_blocks_share_are_added_over_all_stages(stage):
+    """ALBERT: all stages hold 12 e^2 + 13 e weights, of a bias or norm each."""
+    model = imported({"model_type": "albert", "embedding_size": 4, **SMALL}).model
+    added = [one for one in sums(model, stage) if one[0].startswith("d@group")]
+    assert sum(size for *_, size in added) == 2 * (12 * 8 * 8 + 13 * 8)
+    assert {ranks for _, ranks, _ in added} == {4}
+
+
+def test_a_table_for_all_blocks_passes_all_stages():
+    """DeBERTa embeds 2 k = 8 distances on the first stage alone; every block takes them."""
+    related = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_buckets": 4}
+    model = imported({"model_type": "deberta-v2", **SMALL, **related}).model
+    for stage, times in (("first", 1), ("middle", 2), ("last", 1)):
+        own = sc.job(model, "pp=4", {"b": 1, "l": 16}, stage=stage)
+        sent = [row for row in own.rows.select("communication") if row.tensor == "relative"]
+        assert len(sent) == times
+        assert {own.value(row.collective.message) for row in sent} == {2 * 8 * 8}
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,8 @@ def test_where_nothing_is_said(tmp_path):
     assert usual(machine("h100")) == "unknown"
     assert usual(machine("symbolic")) == usual(machine("lstm-roofline")) == usual(None) == ROOFLINE
     assert gpt2(system=str(own)).methods.stack is None
+    for fitted in ({"cluster": {"runs": 3}}, {"kernels": {"matrix": {}}}):  # by `calibrate`
+        assert usual(replace(machine("h100"), **fitted)) == "unknown"
     assert gpt2(system=None).replace(system="h100").methods.stack.name == "unknown"
     assert gpt2(stack="nemo").replace(system="b200").methods.stack.name == "nemo"
     assert gpt2(stack=ROOFLINE).replace(strategy="dp=4").methods.stack is None
