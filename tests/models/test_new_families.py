@@ -27,6 +27,10 @@ def known(name):
     raise KeyError(name)
 
 
+HALF = {"partial_rotary_factor": 0.5}
+LAGUNA = ("full_attention", "sliding_attention")
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -98,6 +102,7 @@ def test_null_is_false_where_the_family_says_true():
         ("minimax_m3_vl_text/a", "index_n_heads", 4, "only num_key_value_heads = 2 is declared"),
         ("laguna/heads", "num_attention_heads_per_layer", [4, 6, 8, 6], "and one for all sliding"),
         ("laguna/heads", "gating", "half", "only true or false or .per-head. or .per-element. is"),
+        ("laguna/heads", "rope_parameters", dict.fromkeys(LAGUNA, HALF), "of sliding layers is"),
         ("zamba/a", "n_mamba_heads", 5, "5 heads do not divide 192 channels"),
         ("zamba/a", "attention_hidden_size", 64, "only 192, stream and embeddings side by side"),
         ("aria/text", "projector_patch_to_query_dict", {"9": 4}, "only {.1225.: 128, .4900.: 256}"),
