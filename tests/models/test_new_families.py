@@ -96,6 +96,7 @@ def test_null_is_false_where_the_family_says_true():
         ("qwen3_omni_moe/text", "code2wav_config", {"upsample_rates": [8]}, "only .8, 5, 4, 3."),
         ("florence2/text", "tie_word_embeddings", False, "only true is declared"),
         ("florence2/text", "vision_config", {"depths": [1, 1]}, "a list of 4 positive integers"),
+        ("florence2/text", "vision_config", {"image_pos_embed": {"max_pos_embeddings": 0}}, "0 is"),
         ("got_ocr2/text", "vision_config", {"global_attn_indexes": [12]}, "some of the layers"),
         ("siglip2_vision_model/a", "num_patches", 15, "a square is accepted"),
         ("colpali/a", "vlm_config", {"model_type": "llava"}, "a section of paligemma, qwen2_vl"),
