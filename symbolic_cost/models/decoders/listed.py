@@ -15,7 +15,7 @@ from symbolic_cost.layers.attention_core import SLIDING, Step
 from symbolic_cost.models.decoders.config import build, declared, decoder_of
 from symbolic_cost.models.decoders.decoder import Decoder, Share
 from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, MOST_LAYERS, SLIDES
-from symbolic_cost.models.decoders.other_heads import GROUPS, OtherHeads
+from symbolic_cost.models.decoders.other_heads import GROUPS, WIDE, OtherHeads
 from symbolic_cost.models.decoders.plan import listed_kinds, perceptrons
 from symbolic_cost.models.decoders.switches import PART
 from symbolic_cost.models.fields import Fields, is_size
@@ -125,7 +125,7 @@ def laguna(fields: Fields, shape: Shape) -> Model:
     part, decoder = _turns_part(fields), decoder_of(fields)
     if gate not in (True, "per-head"):
         decoder = decoder.attended(gate=Gate.ELEMENTS)
-    decoder = _sliding(decoder, near if part or near != full else 0)
+    decoder = _sliding(decoder, near if part or near != full else 0, WIDE if part else GROUPS)
     if part:
         decoder = decoder.attended(rotated=Rotated.PART)
         decoder = replace(decoder, reads=replace(decoder.reads, share=Share(PART, 1)))
@@ -197,7 +197,7 @@ def ernie(fields: Fields, shape: Shape) -> Model:
     )
 
 
-def _sliding(decoder: Decoder, heads: int) -> Decoder:
+def _sliding(decoder: Decoder, heads: int, letters: Mapping[str, str] = GROUPS) -> Decoder:
     """Return a decoder whose sliding layers have so many heads; the usual ones if none."""
     if not heads:
         return decoder
@@ -205,7 +205,7 @@ def _sliding(decoder: Decoder, heads: int) -> Decoder:
     def sized(fields: Fields) -> tuple[int, int]:
         return fields.size("num_key_value_heads"), fields.size("head_dim")
 
-    own = OtherHeads(decoder.attended(at=SLIDING).attention, sized, GROUPS, queries=heads)  # type: ignore[arg-type]
+    own = OtherHeads(decoder.attended(at=SLIDING).attention, sized, letters, queries=heads)  # type: ignore[arg-type]
     return replace(decoder, mixers={SLIDES: own})
 
 
