@@ -27,6 +27,10 @@ def known(name):
     raise KeyError(name)
 
 
+HALF = {"partial_rotary_factor": 0.5}
+LAGUNA = ("full_attention", "sliding_attention")
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -92,12 +96,14 @@ def test_null_is_false_where_the_family_says_true():
         ("qwen3_omni_moe/text", "code2wav_config", {"upsample_rates": [8]}, "only .8, 5, 4, 3."),
         ("florence2/text", "tie_word_embeddings", False, "only true is declared"),
         ("florence2/text", "vision_config", {"depths": [1, 1]}, "a list of 4 positive integers"),
+        ("florence2/text", "vision_config", {"image_pos_embed": {"max_pos_embeddings": 0}}, "0 is"),
         ("got_ocr2/text", "vision_config", {"global_attn_indexes": [12]}, "some of the layers"),
         ("siglip2_vision_model/a", "num_patches", 15, "a square is accepted"),
         ("colpali/a", "vlm_config", {"model_type": "llava"}, "a section of paligemma, qwen2_vl"),
         ("minimax_m3_vl_text/a", "index_n_heads", 4, "only num_key_value_heads = 2 is declared"),
         ("laguna/heads", "num_attention_heads_per_layer", [4, 6, 8, 6], "and one for all sliding"),
         ("laguna/heads", "gating", "half", "only true or false or .per-head. or .per-element. is"),
+        ("laguna/heads", "rope_parameters", dict.fromkeys(LAGUNA, HALF), "of sliding layers is"),
         ("zamba/a", "n_mamba_heads", 5, "5 heads do not divide 192 channels"),
         ("zamba/a", "attention_hidden_size", 64, "only 192, stream and embeddings side by side"),
         ("aria/text", "projector_patch_to_query_dict", {"9": 4}, "only {.1225.: 128, .4900.: 256}"),

@@ -4,18 +4,20 @@ Of some, layers that slide have numbers of heads of their own.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sympy import Integer
 
 from symbolic_cost.axes import Axis, Role
-from symbolic_cost.layers.attention import Gate, HeadNorm
+from symbolic_cost.layers.attention import Gate, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import SLIDING, Step
 from symbolic_cost.models.decoders.config import build, declared, decoder_of
-from symbolic_cost.models.decoders.decoder import Decoder
+from symbolic_cost.models.decoders.decoder import Decoder, Share
 from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, MOST_LAYERS, SLIDES
-from symbolic_cost.models.decoders.other_heads import GROUPS, OtherHeads
+from symbolic_cost.models.decoders.other_heads import GROUPS, WIDE, OtherHeads
 from symbolic_cost.models.decoders.plan import listed_kinds, perceptrons
+from symbolic_cost.models.decoders.switches import PART
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model, Part, Place
@@ -120,10 +122,30 @@ def laguna(fields: Fields, shape: Shape) -> Model:
     fields.source = replace(
         fields.source, values={**fields.source.values, "num_attention_heads": full}
     )
-    decoder = decoder_of(fields)
+    part, decoder = _turns_part(fields), decoder_of(fields)
     if gate not in (True, "per-head"):
         decoder = decoder.attended(gate=Gate.ELEMENTS)
-    return declared(fields, shape, _sliding(decoder, near if near != full else 0))
+    decoder = _sliding(decoder, near if part or near != full else 0, WIDE if part else GROUPS)
+    if part:
+        decoder = decoder.attended(rotated=Rotated.PART)
+        decoder = replace(decoder, reads=replace(decoder.reads, share=Share(PART, 1)))
+    return declared(fields, shape, decoder)
+
+
+def _turns_part(fields: Fields) -> bool:
+    """Tell whether full layers rotate a part of a head, where both kinds say so; it becomes theirs.
+
+    What stands beside "rope_parameters" is not read then.
+    """
+    ropes = fields.source.values.get("rope_parameters")
+    own = [ropes.get(kind) for kind in _BOTH] if isinstance(ropes, Mapping) else []
+    parts = [one.get(PART) for one in own if isinstance(one, Mapping)]
+    if len(parts) < len(_BOTH) or None in parts:
+        return False
+    problem = "all of a head of sliding layers is rotated"
+    fields.require(holds=parts[1] == 1, problem=problem, name="rope_parameters")
+    fields.source = replace(fields.source, values={**fields.source.values, PART: parts[0]})
+    return parts[0] != 1
 
 
 _BOTH = (FULL, SLIDES)
@@ -175,7 +197,7 @@ def ernie(fields: Fields, shape: Shape) -> Model:
     )
 
 
-def _sliding(decoder: Decoder, heads: int) -> Decoder:
+def _sliding(decoder: Decoder, heads: int, letters: Mapping[str, str] = GROUPS) -> Decoder:
     """Return a decoder whose sliding layers have so many heads; the usual ones if none."""
     if not heads:
         return decoder
@@ -183,7 +205,7 @@ def _sliding(decoder: Decoder, heads: int) -> Decoder:
     def sized(fields: Fields) -> tuple[int, int]:
         return fields.size("num_key_value_heads"), fields.size("head_dim")
 
-    own = OtherHeads(decoder.attended(at=SLIDING).attention, sized, GROUPS, queries=heads)  # type: ignore[arg-type]
+    own = OtherHeads(decoder.attended(at=SLIDING).attention, sized, letters, queries=heads)  # type: ignore[arg-type]
     return replace(decoder, mixers={SLIDES: own})
 
 

@@ -102,6 +102,7 @@ TEXTS: Mapping[str, str] = MappingProxyType(
         "qwen3_omni_moe_text": "qwen3_moe",
         "qwen2_5_vl_text": "qwen2",
         "exaone4_5_text": "exaone4",
+        "florence2_language": "bart",
         "glm4v_moe_text": "glm4_moe",
         "kimi_k2": "deepseek_v3",
         "paddleocr_vl_text": "ernie4_5",

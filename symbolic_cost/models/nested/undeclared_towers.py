@@ -258,6 +258,8 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
         fixed=table.get("fixed", {}),
         defaults=table.get("defaults", {}),
     )
+    for field, (outer, inner) in table.get("inside", {}).items():
+        _take_out(part, field, outer, inner)
     sizes = _ending(tower_sizes(part, table["sizes"]), name)
     depth = part.size(*table["depth"]) if "depth" in table else 1
     part.problems += part.not_understood().values()
@@ -269,6 +271,14 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
             lengths |= more
             parts.append(Part(path, (op,), Integer(repeat), place=Place.END))
     return tuple(parts), lengths
+
+
+def _take_out(part: Fields, field: str, outer: str, inner: str) -> None:
+    """Take a field that older files hold in a section of the tower."""
+    held = part.part(outer)
+    if held is not None and inner in held.source.values and not part.has(field):
+        values = {**part.source.values, field: held.source.values[inner]}
+        part.source = replace(part.source, values=values)
 
 
 def _tower_table(kind: str) -> dict[str, Any]:

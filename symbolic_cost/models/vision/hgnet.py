@@ -62,7 +62,7 @@ def _check(
     before, out = [stem[-1], *sizes[0][:-1]], list(sizes[0])
     for name, own, usual in (
         ("stage_in_channels", sizes[1], before),
-        ("hidden_sizes", fields.items("hidden_sizes"), out),
+        ("hidden_sizes", (out[0], *fields.items("hidden_sizes")[1:]), out),  # its first is not read
     ):
         fields.require(holds=list(own) == usual, problem=f"{usual} is accepted", name=name)
     odd = all(kernel % 2 for kernel in sizes[5])

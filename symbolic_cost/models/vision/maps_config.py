@@ -1,6 +1,6 @@
 """Builder of the hierarchical image networks from configurations."""
 
-from symbolic_cost.layers.conv import Chain, Conv, Layer, Linear
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Linear, Residual
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
@@ -27,6 +27,13 @@ def build(fields: Fields, shape: Shape) -> Model:
     def made(number: int) -> Chain:
         if fields.head.endswith("Model"):
             return Chain(layers)
+        if fields.head.endswith("WithTeacher"):
+            own = Chain({"norm": BatchNorm(), "linear": Linear(number)})
+            taught: dict[str, Layer] = {
+                "classifier": Residual(own, own),
+                "half": Activation("scale"),
+            }
+            return Chain({name: one for name, one in layers.items() if name != "norm"} | taught)
         each = fields.head.endswith(SEMANTIC)
         last: Layer = Conv(number, 1) if each else Linear(number)
         head: dict[str, Layer] = {"classifier": last}
