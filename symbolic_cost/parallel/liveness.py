@@ -38,7 +38,7 @@ class Making(StrEnum):
     """It is made, and reduced over ranks with the others of its part: FSDP."""
 
 
-_SAID = {
+_MAKING_WORDS = {
     Making.FUSED: "added by their products",
     Making.APART: "made apart",
     Making.REDUCED: "made whole by part",
@@ -68,11 +68,11 @@ class Software:
         return self.updates == "foreach"
 
     @property
-    def told(self) -> str:
-        """What is assumed of it, in words."""
+    def description(self) -> str:
+        """What is assumed of it, in words; for the notes of a table of memory."""
         return (
             f"loss {self.loss}, gradients of weights {self.gradients}, those of a microbatch "
-            f"{_SAID[self.making]}, "
+            f"{_MAKING_WORDS[self.making]}, "
             f"optimizer {self.updates}"
         )
 
