@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import symbolic_cost as sc
+from symbolic_cost import program, serving
 
 ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "reports"
@@ -19,10 +20,10 @@ def test_scripts_import_the_package_alone(path):
     assert imports <= {"import symbolic_cost as sc"}
 
 
-@pytest.mark.parametrize("home", [sc, sc.systems])
+@pytest.mark.parametrize("home", [sc, sc.systems, serving, program])
 def test_every_public_name_is_there(home):
-    assert [name for name in dir(home) if getattr(home, name) is None] == []
-    assert dir(home) == sorted(home.__all__)
+    assert [name for name in home.__all__ if getattr(home, name) is None] == []
+    assert sorted(dir(home)) == sorted(home.__all__)
 
 
 def test_what_a_user_of_machines_finds():

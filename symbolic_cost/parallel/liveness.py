@@ -38,7 +38,7 @@ class Making(StrEnum):
     """It is made, and reduced over ranks with the others of its part: FSDP."""
 
 
-_SAID = {
+_MAKING_WORDS = {
     Making.FUSED: "added by their products",
     Making.APART: "made apart",
     Making.REDUCED: "made whole by part",
@@ -68,11 +68,11 @@ class Software:
         return self.updates == "foreach"
 
     @property
-    def told(self) -> str:
-        """What is assumed of it, in words."""
+    def description(self) -> str:
+        """What is assumed of it, in words; for the notes of a table of memory."""
         return (
             f"loss {self.loss}, gradients of weights {self.gradients}, those of a microbatch "
-            f"{_SAID[self.making]}, "
+            f"{_MAKING_WORDS[self.making]}, "
             f"optimizer {self.updates}"
         )
 
@@ -107,18 +107,19 @@ class Backward:
         """Gradients of the weights of an instance, as they stay."""
         return total(*self._stays.values())
 
-    def most(self, together: Expr, *, growing: bool = False) -> list[Amount]:
+    def most(self, together: Expr, growing: Expr = Integer(0)) -> list[Amount]:
         """Return sums of which the greatest is what it holds.
 
         Args:
             together: instances that run again at once.
-            growing: whether gradients of weights count as they are made, or are there before.
+            growing: share of the gradients of weights that counts as they are made; none where
+                they are there before.
         """
         key = (together, growing)
         if key not in self._most:
             moments = self._moments(together)
             self._most[key] = undominated(
-                total(live, own, made) if growing else total(live, own)
+                total(live, own, times(growing, made)) if growing != 0 else total(live, own)
                 for live, own, made in moments
             )
         return self._most[key]

@@ -283,7 +283,9 @@ class Memory:
         for costs, held in listed:
             once = every if every == 1 else Min(every, costs.part.repeat / costs.part.chunks)
             standing.append(Standing(costs, held.backward, once, held.gathered))
-        here, plan = 1 - training.hosted(Quantity.SAVED), training.pipeline.schedule
+        plan = training.pipeline.schedule
+        passing = (Quantity.SAVED, Quantity.WEIGHT_GRADIENT)
+        here = {quantity: 1 - training.hosted(quantity) for quantity in passing}
         size = in_backward(standing, here, training.microbatches, deferred=plan.residue != 0)
         yield workspace_row("backward", Phase.BACKWARD_INPUT, size)
         master, moments = (

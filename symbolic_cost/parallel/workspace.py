@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sympy import Expr
@@ -66,7 +66,11 @@ class _Behind(NamedTuple):
 
 
 def in_backward(
-    parts: Sequence[Standing], here: Expr, microbatches: Expr, *, deferred: bool
+    parts: Sequence[Standing],
+    here: Mapping[Quantity, Expr],
+    microbatches: Expr,
+    *,
+    deferred: bool,
 ) -> Expr:
     """Return the most that a backward pass holds beyond what is kept for it [byte].
 
@@ -76,24 +80,26 @@ def in_backward(
 
     Args:
         parts: of a stage, in order.
-        here: share of what is kept that is on the device.
+        here: share on the device of what is kept, and of gradients of weights, by quantity.
         microbatches: of a step.
         deferred: whether products of weight gradients wait, so that what they need stays.
     """
     live = [one for one in parts if one.backward.runs]
     kept, growing = [], []
     every = total(*(one.all(Quantity.WEIGHT_GRADIENT) for one in live))
+    here_saved, here_made = here[Quantity.SAVED], here[Quantity.WEIGHT_GRADIENT]
     for place, one in enumerate(live):
         own = one.backward
         beside = total(_gathered(live, place), _waiting(live, place))
         for behind, near in _ends(one, _freed(one, live[place + 1 :])):
             freed = own.saved if deferred else total(own.saved, behind.saved)
-            left = total(beside, behind.reducing, times(-here, freed))
+            left = total(beside, behind.reducing, times(-1, times(here_saved, freed)))
             if near:
                 kept += [total(most, left) for most in own.most(one.together)]
             if own.software.gradients != "kept":
-                rest = total(left, behind.made, times(-1, every))
-                growing += [total(most, rest) for most in own.most(one.together, growing=True)]
+                missing = times(-1, times(here_made, every))
+                rest = total(left, times(here_made, behind.made), missing)
+                growing += [total(most, rest) for most in own.most(one.together, here_made)]
     many = Active(microbatches)
     return many * greatest(kept) + (1 - many) * greatest(growing) if growing else greatest(kept)
 

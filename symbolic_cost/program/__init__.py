@@ -1,7 +1,8 @@
 """Programs: costs as one graph of shared operations, evaluated exactly, in floats and in arrays.
 
 `program.lowered(...)` makes one of expressions, `program.Evaluator(...)` is a function of arrays
-and grids, `program.kept(...)` keeps the tape of one in the cache. All are loaded when first used.
+and grids, `program.cached(...)` keeps a tape in the folder of the cache. All are loaded when first
+used.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _HOMES = {
     "nest": ("gridded",),
     "program": ("Program", "included", "of_graph"),
     "scalars": ("function",),
-    "layered": ("kept",),
+    "layered": ("cached",),
     "stored": ("read", "written"),
 }
 __getattr__, __dir__, __all__ = lazily(__name__, _HOMES)

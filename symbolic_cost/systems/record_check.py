@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -45,7 +45,9 @@ def check_machine(machine: Machine, place: str) -> None:
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False
+    )
 
 
 class _Figure(_Record):
@@ -144,7 +146,9 @@ class _Kernels(_Record):
     errors: dict[str, tuple[NonNegativeFloat, int]] | None = None
 
 
-_Parts = tuple[float, float, float]
+_WIDEST = 10  # a factor of 22,000: further apart no steps tell of one machine
+_Part = Annotated[float, Field(ge=-_WIDEST, le=_WIDEST)]
+_Parts = tuple[_Part, _Part, _Part]
 
 
 class _Open(_Record):
@@ -155,7 +159,7 @@ class _Open(_Record):
 
 class _Cluster(_Record):
     runs: PositiveInt
-    step: PositiveFloat
+    step: Annotated[float, Field(gt=0, le=_WIDEST)]
     software: list[str]
     open: _Open
 

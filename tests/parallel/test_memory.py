@@ -16,6 +16,7 @@ from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.states import OPTIMIZERS, PRECISIONS
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
+from symbolic_cost.program import lowered
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import V, b, dp, e, h, l, m1, n_layers, pp, v
 
@@ -244,6 +245,26 @@ def test_offload_moves_rows_to_the_host():
     found = table(offload=frozenset({"optimizer"}), precision="fp16-mixed", stage=Stage.FIRST)
     assert same(moments(found)["between steps"], 8 * PSI)
     assert same(found.select(Quantity.OPTIMIZER, where=on_host).total(), 8 * PSI)
+
+
+@pytest.mark.parametrize("microbatches", [1, 2])
+def test_gradients_on_the_host_make_no_room_before_they_are_there(microbatches):
+    """Backward begins with what forward ends with, and needs more."""
+    run = {"numbers": {"b": 8, "l": 1024}, "microbatches": microbatches, "precision": "bf16"}
+    run |= {"system": "h100", "stack": "torchtitan"}
+    here, there = (
+        moments(sc.job("gpt2", offload=offload, **run).memory().rows)
+        for offload in ((), "weight_gradient")
+    )
+    values = sc.job("gpt2", **run).values
+    most, least, forward = (
+        lowered(of).exact(values)[name]
+        for of, name in ((here, "backward"), (there, "backward"), (there, "end of forward"))
+    )
+    assert least > forward
+    # The most of the first microbatch is at the head, before there is any gradient of a weight.
+    gradients = sc.job("gpt2", **run).memory().total("weight_gradient")
+    assert most - least == (gradients if microbatches > 1 else 0)
 
 
 def test_refusals():

@@ -169,6 +169,26 @@ def test_everything_wrong_is_said_at_once():
     ]
 
 
+def test_what_steps_left_open_is_finite_and_no_wider_than_machines_are():
+    table = """
+[cluster]
+runs = 3
+step = inf
+software = ["nemo bf16"]
+[cluster.open]
+computing = [nan, 0.0, 0.0]
+moving = [1e300, 0.1, 0.0]
+issuing = [0.0, 0.0, 0.1]
+"""
+    with pytest.raises(InputError) as caught:
+        machine_of(RECORD + table, "my file")
+    assert list(caught.value.problems) == [
+        "my file: cluster.step: input should be a finite number",
+        "my file: cluster.open.computing.0: input should be a finite number",
+        "my file: cluster.open.moving.0: input should be less than or equal to 10",
+    ]
+
+
 def test_contradictions_are_said_at_once():
     wrong = (
         RECORD.replace("bf16 =", "bf17 =")

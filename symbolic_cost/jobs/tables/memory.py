@@ -51,7 +51,7 @@ def memory_sheet(setup: Setup) -> Sheet:
         f"precision {training.precision}, optimizer {training.optimizer}, "
         f"{scheduled(setup, training.microbatches)} in a step"
     )
-    notes = (*fits, said, setup.stages_memory.software.told, *header(setup))
+    notes = (*fits, said, setup.stages_memory.software.description, *header(setup))
     return Sheet(
         f"Memory of one rank of {setup.model.name}", columns, tuple(rows), notes, setup.names
     )

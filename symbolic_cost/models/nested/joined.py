@@ -34,7 +34,7 @@ class Joining:
         unread: last blocks of the tower that nothing reads.
         stages: further connectors.
         widths: of the hidden layer of the connector and of what it takes, where not the usual.
-        kept: weights beside the connector.
+        weights: beside the connector.
         further: sizes of their axes.
     """
 
@@ -46,7 +46,7 @@ class Joining:
     unread: int
     stages: int
     widths: tuple[int, ...] = ()
-    kept: tuple[Op, ...] = ()
+    weights: tuple[Op, ...] = ()
     further: Mapping[str, Expr] = field(default_factory=dict)
 
 
@@ -66,7 +66,7 @@ def joined(name: str, text: Model, own: Joining) -> Model:
         )
         for i in range(own.stages)
     ]
-    ops = retitled((*own.kept, *own.connector.ops()), names)
+    ops = retitled((*own.weights, *own.connector.ops()), names)
     joining = Part(TOWER_PORT, ops, takes={"x": source}, joins=text.parts[0].path)
     wide = text.sizes["e"] if own.connector.hidden is Wide.TEXT else Integer(own.merge * own.width)
     first, second = own.widths or (wide, own.width)

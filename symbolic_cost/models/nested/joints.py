@@ -122,7 +122,7 @@ class Seeing:
         inner: fields of the tower's section.
         sizes: of the tower, on an image of its own sides.
         tokens: of such an image.
-        given: field of the tokens of an image, where they are given.
+        tokens_field: that says the tokens of an image; empty where none does.
         side: patches along a side that a token joins.
     """
 
@@ -131,7 +131,7 @@ class Seeing:
     shape: Shape
     sizes: Sizes
     tokens: Expr
-    given: str
+    tokens_field: str
     side: int
 
 
@@ -197,8 +197,8 @@ def _check_grid(own: Seeing) -> None:
     grid = [whole // part for whole, part in zip(image, patch, strict=True)]
     joined = [own.side] * len(grid)
     fits = not any(side % each for side, each in zip(grid, joined, strict=True))
-    if own.given:
-        number = own.fields.size(own.given, 256)
+    if own.tokens_field:
+        number = own.fields.size(own.tokens_field, 256)
         root = isqrt(number)
         joined = [max(side // max(root, 1), 1) for side in grid]
         rows = [side // each for side, each in zip(grid, joined, strict=True)]
