@@ -44,11 +44,27 @@ def header(setup: Setup) -> tuple[str, ...]:
         *((f"machine {setup.machine.name}",) if setup.machine is not None else ()),
         *_chosen(setup),
         *_repeated(setup),
+        *_at_hand(setup),
         *_assumed(setup),
         *_alternating(setup),
         *_beyond(setup),
         *((numbers,) if numbers else ()),
     )
+
+
+def _at_hand(setup: Setup) -> Iterator[str]:
+    """Say what pipeline stages are taken to have though another one makes it: biases of T5."""
+    if setup.strategy.mesh.get("pp", 1) == 1:
+        return
+    learned = {part.path for part, _ in setup.model.learned}
+    for part in setup.model.parts:
+        constants = {one.tensor for op in part.ops for one in op.inputs if one.constant}
+        for name, source in setup.model.sources[part.path].items():
+            if part.is_block and name in constants and source in learned:
+                yield (
+                    f"pp: every stage is taken to have {name} of {source}, which {part.path} takes;"
+                    " neither it nor its gradient is sent"
+                )
 
 
 def stack_note(setup: Setup) -> str:

@@ -187,3 +187,10 @@ def test_one_stage_has_no_schedule(name):
     for quantity in ("saved", "weight"):
         assert named.memory().total(quantity) == alone.memory().total(quantity)
     assert named.time().step == alone.time().step
+
+
+@pytest.mark.parametrize(("name", "told"), [("t5-large", 2), ("gpt2", 0), ("llama-3-8b", 0)])
+def test_biases_that_no_stage_sends_are_told(name, told):
+    """T5's distances are made before the blocks; Llama's angles hold no weights."""
+    assert str(sc.job(name, "pp=2").table()).count("nor its gradient is sent") == told
+    assert "gradient is sent" not in str(sc.job(name, "pp=1").table())

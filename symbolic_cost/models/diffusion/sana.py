@@ -52,9 +52,9 @@ def sana(fields: Fields, shape: Shape) -> Model:
     whole_patches(fields, image)
     numbers = heads_of(fields, 70, 32) | {"n_layers": fields.size("num_layers", 20)}
     e = numbers["e"]
-    for name, wide in (("cross_attention_dim", 2240),):
-        problem = f"the prompt is projected to the width {e} of the heads together"
-        fields.require(holds=fields.size(name, wide) == e, problem=problem, name=name)
+    alike = fields.size("cross_attention_dim", 2240) == e
+    problem = f"the prompt is projected to the width {e} of the heads together"
+    fields.require(holds=alike, problem=problem, name="cross_attention_dim")
     own = {"h_x": fields.size("num_cross_attention_heads", 20), "e_s": e}
     own |= {"d_x": fields.size("cross_attention_head_dim", 112), "d_o": e // numbers["h"] + 1}
     own |= {"e_x": fields.size("caption_channels", 2304), "two": 2, "k_y": 3, "k_x": 3}
@@ -62,10 +62,8 @@ def sana(fields: Fields, shape: Shape) -> Model:
     own["pixels"] = fields.size("out_channels", channels if is_null(fields) else 32) * patch**2
     placed = fields.has("interpolation_scale")
     fields.ignore("interpolation_scale")
-    guided, biased = (
-        fields.flag("guidance_embeds", default=False),
-        fields.flag("attention_bias", default=False),
-    )
+    guided = fields.flag("guidance_embeds", default=False)
+    biased = fields.flag("attention_bias", default=False)
     norm = None
     if fields.has("qk_norm"):
         fields.text("qk_norm", _ACROSS, (_ACROSS,))
