@@ -30,7 +30,7 @@ class _Certain:
             if isinstance(arg, Expr) and not arg.is_number and arg.func is not cls:
                 yield arg
             else:
-                yield from super()._new_args_filter((arg,))  # type: ignore[misc] - SymPy's
+                yield from super()._new_args_filter((arg,))  # type: ignore[misc]
 
     @classmethod
     def _is_connected(cls, x: Expr, y: Expr) -> Any:  # noqa: ANN401 - SymPy's protocol: a class or False

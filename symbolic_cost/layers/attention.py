@@ -70,6 +70,7 @@ class Gate(StrEnum):
     NONE = "nothing"
     ELEMENTS = "a product for every element of every head"
     QUERY = "the same, which has a bias where queries have one"
+    BIASED = "the same, and a bias of every head"
     HEADS = "one value for every head"
 
 
@@ -110,6 +111,8 @@ class Attention:
         cache: of keys and values in the cache.
         call: how products and biases are called.
         gate: of the result of the core.
+        head_result_norm: of the core's result over each head, before the gate.
+        result_norm: of the core's result over each head, before the gate.
         inner_norm: of the result over all heads, before the output projection.
         value_norm: of values, over each head.
         sources: of keys and values.
@@ -130,6 +133,8 @@ class Attention:
     core: AttentionCore = field(default_factory=AttentionCore)
     call: Call = Call.SEPARATE
     gate: Gate = Gate.NONE
+    head_result_norm: Norm | None = None
+    result_norm: Norm | None = None
     inner_norm: Norm | None = None
     value_norm: Norm | None = None
     sources: Sources = Sources.BOTH
@@ -148,6 +153,7 @@ class Attention:
             *(() if taken else (*self._joined("k", "keys"), *self._joined("v", "values"))),
             *(self._index() if self.indexed else ()),
             *core.ops(at_hand, at, value=self.value),
+            *self._result_normed(),
             *self._opened(),
             *self._normed(),
             *output(
@@ -163,8 +169,13 @@ class Attention:
     @property
     def result(self) -> str:
         """Tensor that the output projection takes."""
-        gated = "context" if self.gate is Gate.NONE else "gated"
+        gated = self._ungated if self.gate is Gate.NONE else "gated"
         return "normed" if self.inner_norm is not None else gated
+
+    @property
+    def _ungated(self) -> str:
+        """Tensor that the gate opens."""
+        return "context" if self.result_norm is None else "even"
 
     def _index(self) -> tuple[Op, ...]:
         """Declare which keys every key/value head attends to; nothing is learned through it.
@@ -195,6 +206,14 @@ class Attention:
             ),
         )
 
+    def _result_normed(self) -> tuple[Op, ...]:
+        """Declare the norm of what the core gives of each head."""
+        if self.result_norm is None:
+            return ()
+        axes = f"[b {self.at.query} {self.heads.query} {self.value}]"
+        norm = self.result_norm
+        return (norm.op("norm_result", f"context{axes}", f"even{axes}", row=self.value),)
+
     def _opened(self) -> tuple[Op, ...]:
         """Declare the gate of the core's result."""
         if self.gate is Gate.NONE:
@@ -202,11 +221,14 @@ class Attention:
         rows, heads = f"b {self.at.query}", self.heads.query
         axes = heads if self.gate is Gate.HEADS else f"{heads} {self.value}"
         bias = self._bias(Bias.QUERY, axes) if self.gate is Gate.QUERY else ""
+        bias = f" + *bias[{heads}]" if self.gate is Gate.BIASED else bias
         context = f"[{rows} {heads} {self.value}]"
         return (
             einsum("gate", f"full[{rows} e], *w[e {axes}]{bias} -> gate[{rows} {axes}]"),
             pointwise("open", f"gate[{rows} {axes}] -> opened[{rows} {axes}]", "sigmoid"),
-            pointwise("mul", f"context{context}, opened[{rows} {axes}] -> gated{context}", "mul"),
+            pointwise(
+                "mul", f"{self._ungated}{context}, opened[{rows} {axes}] -> gated{context}", "mul"
+            ),
         )
 
     def _normed(self) -> tuple[Op, ...]:

@@ -78,6 +78,8 @@ class MixtureOfExperts:
         after: norm of what all experts give together.
         latent: axis of the latent that routed experts work on; empty if they see tokens as they
             are.
+        before: norm of what routed experts see, on their latent.
+        each: norm of what an expert gives, one scale for all of them.
         scored: tensor that the router scores, where it is another than experts see.
     """
 
@@ -88,6 +90,8 @@ class MixtureOfExperts:
     traits: Trait = Trait.NONE
     after: Norm | None = None
     latent: str = ""
+    before: Norm | None = None
+    each: Norm | None = None
     scored: str = "x"
 
     @property
@@ -102,7 +106,8 @@ class MixtureOfExperts:
         offset = pointwise("offset", "plain[b r e], *bias[e] -> y[b r e]", "add")
         return (
             *self.routed(),
-            *scope("experts", self._experts(), sent="sent", done="done"),
+            *scope("experts", self._experts(), sent="sent", done="given" if self.each else "done"),
+            *self._each_normed(),
             *self.combined(mixed),
             *self._widened(routed),
             *self._shared(y),
@@ -167,7 +172,22 @@ class MixtureOfExperts:
         """Declare the projection of a token to what experts see, where it rests."""
         if not self.latent:
             return ()
-        return (einsum("narrow", f"x[b r e], *w[e {self.latent}] -> narrow[b r {self.latent}]"),)
+        axes, plain = f"[b r {self.latent}]", "plain_narrow" if self.before else "narrow"
+        return (
+            einsum("narrow", f"x[b r e], *w[e {self.latent}] -> {plain}{axes}"),
+            *(
+                (self.before.op("norm_before", f"{plain}{axes}", f"narrow{axes}", row=self.latent),)
+                if self.before
+                else ()
+            ),
+        )
+
+    def _each_normed(self) -> tuple[Op, ...]:
+        """Declare the norm of what an expert gives of a token."""
+        if self.each is None:
+            return ()
+        axes = f"[u z x {self._width}]"
+        return (self.each.op("norm_each", f"given{axes}", f"done{axes}", row=self._width),)
 
     def _widened(self, result: str) -> tuple[Op, ...]:
         """Declare the projection back."""

@@ -51,6 +51,7 @@ class Branch:
     """Norms and dropout of a residual branch.
 
     Args:
+        after: norm of what the layer gives, where it is another than that before the layer.
         outcome: what happens to what the layer gives.
         axes: of the residual stream.
     """
@@ -58,6 +59,7 @@ class Branch:
     norm: Norm = Norm.LAYER
     placing: Placing = Placing.PRE
     outcome: Outcome = Outcome.NONE
+    after: Norm | None = None
     axes: str = "b r e"
 
     @property
@@ -109,7 +111,8 @@ class Branch:
         axes = f"[{self.axes}]"
         links: list[Step] = []
         if self.placing in {Placing.SANDWICH, Placing.RESULT}:
-            links.append(lambda a, b: self.normed("norm_after", a, b))
+            own = replace(self, norm=self.after or self.norm)
+            links.append(lambda a, b: own.normed("norm_after", a, b))
         if Outcome.SCALE in self.outcome:
             weight = f"*scale[{self.axes.split()[-1]}]"
             scaled = f"{{}}{axes}, {weight} -> {{}}{axes}"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from symbolic_cost.layers.attention import Attention, Bias, CacheKind, HeadNorm, Projection
+from symbolic_cost.layers.attention import Attention, Bias, CacheKind, Gate, HeadNorm, Projection
 from symbolic_cost.layers.attention_core import PLAIN, Step
 from symbolic_cost.layers.differential import Decayed, Differential
 from symbolic_cost.layers.gated import GatedMLP
@@ -24,6 +24,7 @@ from symbolic_cost.models.decoders.decoder import (
     Share,
 )
 from symbolic_cost.models.decoders.kinds import FULL, UNTURNED, Windows
+from symbolic_cost.models.decoders.layouts import glimmer, turned
 from symbolic_cost.models.decoders.switches import (
     ARRANGED,
     BIAS,
@@ -60,7 +61,10 @@ _SHIFTED = Branch(Norm.RMS_SHIFTED)
 DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
     {
         "apertus": Decoder(NORMED, MLP("xielu", Bias.NONE), reads=Reads(BIAS)),
-        "arcee": Decoder(perceptron=MLP("relu2", Bias.NONE), reads=Reads(BIASES)),
+        **dict.fromkeys(
+            ("arcee", "cosmos3_edge_text"),
+            Decoder(perceptron=MLP("relu2", Bias.NONE), reads=Reads(BIASES)),
+        ),
         **dict.fromkeys(("baichuan", "xverse"), Decoder(sizes=ONE_EACH)),
         **dict.fromkeys(("Yi", "aquila", "skywork"), Decoder()),
         "Dream": Decoder(replace(ATTENTION, bias=Bias.INNER)).stepping(Step.MASK, on=False),
@@ -142,6 +146,13 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             windows=Windows(4, 4096),
             reads=Reads(BIAS),
             renamed={FULL: UNTURNED},
+        ),
+        "cohere_compass_text": Decoder(
+            replace(ATTENTION, norm=Norm.LAYER_WRITTEN),
+            head=TIED,
+            branch=Branch(Norm.LAYER_WRITTEN),
+            order=Order.SHARED_NORM,
+            reads=Reads(BIAS, kinds=turned(lambda *_: FULL, still=False)),
         ),
         "ctrl": replace(
             _PLAIN,
@@ -256,6 +267,15 @@ DENSE_DECODERS: Mapping[str, Decoder] = MappingProxyType(
             head=Logits("w", steps=Exit.CAP | Exit.LOSS),
             branch=Branch(Norm.RMS_BARE),
             reads=Reads(BIAS),
+        ),
+        "muse_glimmer_text": Decoder(
+            replace(NORMED, norm=Norm.RMS_BARE, gate=Gate.ELEMENTS),
+            GatedMLP("silu"),
+            tokens=Tokens(norm=Norm.RMS_BARE),
+            head=Logits("w", steps=Exit.CAP | Exit.LOSS),
+            branch=Branch(Norm.RMS_SHIFTED, Placing.SANDWICH),
+            windows=Windows(4, 2048),
+            reads=Reads(BIAS, kinds=glimmer),
         ),
         "nemotron": Decoder(
             PARTLY,

@@ -231,7 +231,9 @@ DECODERS: Mapping[str, Decoder] = MappingProxyType(
             windows=Windows(0),
             reads=Reads({"use_bias": every_bias}),
         ),
-        "granite": Decoder(tokens=_SCALED, reads=Reads(BIASES)),
+        **dict.fromkeys(
+            ("granite", "granite_docling_text"), Decoder(tokens=_SCALED, reads=Reads(BIASES))
+        ),
         **DENSE_DECODERS,
         **MIXTURES,
         **HYBRIDS,

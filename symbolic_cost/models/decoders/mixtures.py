@@ -12,13 +12,13 @@ from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.routed import RoutedAttention
-from symbolic_cost.layers.tokens import Entry, Tokens
+from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
 from symbolic_cost.models.decoders.arctic import Arctic
 from symbolic_cost.models.decoders.choosing import TAKING, Choosing, choosing
 from symbolic_cost.models.decoders.connected import Connected
 from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
 from symbolic_cost.models.decoders.kinds import EXPERTS, FULL, SLIDES, UNTURNED, Sparse, Windows
-from symbolic_cost.models.decoders.layouts import all_of, between, flint
+from symbolic_cost.models.decoders.layouts import all_of, between, flint, glimmer, turned
 from symbolic_cost.models.decoders.longcat import Shortcut
 from symbolic_cost.models.decoders.switches import (
     BIAS,
@@ -54,6 +54,7 @@ _INDEXED = replace(
     reads=Reads(NORMALISED, shared=1, dense=3),
 ).attended(indexed=Indexing.OWN)
 _DEEP = Decoder(experts=_SHARED, sparse=Sparse.AFTER_FIRST)
+_GATED_SUM = Branch(Norm.RMS_SHIFTED, Placing.SANDWICH, Outcome.CARRY)
 _GROK = Decoder(
     tokens=Tokens(steps=Entry.SCALE),
     branch=Branch(Norm.RMS, Placing.SANDWICH),
@@ -89,6 +90,22 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             experts=_SHARED, sparse=Sparse.ALWAYS, reads=Reads(BIAS, "intermediate_size")
         ),
         "axk1": replace(_LATENT, experts=replace(_SHARED, after=Norm.RMS)),
+        "beam": replace(
+            _DEEP,
+            attention=replace(NORMED, gate=Gate.BIASED),
+            head=Logits("w", steps=Exit.CAP | Exit.LOSS),
+            branch=Branch(Norm.RMS, Placing.SANDWICH),
+            experts=MixtureOfExperts(),
+            windows=Windows(6, 512),
+            reads=Reads(
+                BIAS,
+                dense=3,
+                kinds=turned(
+                    lambda n, layers: SLIDES if (n + 1) % 6 and n != layers - 1 else FULL,
+                    still=True,
+                ),
+            ),
+        ),
         "cohere2_moe": Decoder(
             replace(ATTENTION, norm=Norm.LAYER_WRITTEN),
             head=TIED,
@@ -208,6 +225,19 @@ MIXTURES: Mapping[str, Decoder] = MappingProxyType(
             variants={"minimax_m3_sparse": {"indexed": "d_x"}},
         ),
         "mistral4": _LATENT,
+        "muse_spark_text": Decoder(
+            replace(NORMED, norm=Norm.RMS_BARE, result_norm=Norm.RMS_BARE, gate=Gate.ELEMENTS),
+            tokens=Tokens(norm=Norm.RMS_BARE),
+            head=Logits("w", steps=Exit.CAP | Exit.LOSS),
+            branch=_GATED_SUM,
+            branches=dict.fromkeys(
+                (SLIDES, FULL, UNTURNED), (replace(_GATED_SUM, after=Norm.RMS_BARE), _GATED_SUM)
+            ),
+            experts=MixtureOfExperts(latent="r_m", before=Norm.RMS_SHIFTED, each=Norm.RMS_SHIFTED),
+            sparse=Sparse.ALWAYS,
+            windows=Windows(4, 2048),
+            reads=Reads(BIAS, latent_width="moe_hidden_size", kinds=glimmer),
+        ),
         # Tokens see both sides: windows are a mask of the whole square, and nothing is cached.
         "openai_privacy_filter": unmasked(
             Decoder(

@@ -237,6 +237,9 @@ NESTED: Mapping[str, Nested] = MappingProxyType(
         ),
         "qwen3_vl": _QWEN,
         "qwen3_vl_moe": replace(_QWEN, vision="qwen3_vl_moe_vision", text="qwen3_vl_moe_text"),
+        "cohere_compass": replace(
+            _QWEN, vision="cohere_compass_vision", text="cohere_compass_text"
+        ),
         "qwen3_5": replace(_QWEN, vision="qwen3_5_vision", text="qwen3_5_text", stages=""),
         "qwen3_5_moe": replace(
             _QWEN, vision="qwen3_5_moe_vision", text="qwen3_5_moe_text", stages=""

@@ -182,6 +182,7 @@ _KINDS: Mapping[str, Callable[[Seeing], Images]] = {
         (
             *("qwen2_vl_vision", "qwen2_5_vl_vision", "qwen3_vl_vision", "qwen3_vl_moe_vision"),
             *("qwen3_5_vision", "qwen3_5_moe_vision", "glm4v_vision", "glm4v_moe_vision"),
+            "cohere_compass_vision",
         ),
         _free,
     ),

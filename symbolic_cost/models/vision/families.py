@@ -139,7 +139,10 @@ VISION: Mapping[str, Encoder] = MappingProxyType(
             ).attended(bias=Bias.NONE),
         ),
         **dict.fromkeys(
-            ("qwen3_vl_vision", "qwen3_vl_moe_vision", "qwen3_5_vision", "qwen3_5_moe_vision"),
+            (
+                *("qwen3_vl_vision", "qwen3_vl_moe_vision", "qwen3_5_vision"),
+                *("qwen3_5_moe_vision", "cohere_compass_vision"),
+            ),
             replace(_FREE, words=Patches(Piece.BIAS | Piece.FRAMES, Places.SOME)),
         ),
     }
