@@ -83,7 +83,11 @@ def _cases(
     expr: Expr, by: Symbol, where: tuple[Basic, ...]
 ) -> Iterator[tuple[tuple[Basic, ...], Expr]]:
     """Yield every choice of the arguments of extrema and cases that depend on a symbol."""
-    node = _first_choice(expr, by)
+    # An innermost Max, Min, Choice or Piecewise that depends on a symbol.
+    nodes = expr.atoms(_Max, _Min, Choice, Piecewise)
+    moving = [node for node in nodes if by in node.free_symbols]
+    inner = [n for n in moving if not any(o is not n and n.has(o) for o in moving)]
+    node = min(inner, key=str) if inner else None
     if node is None:
         yield where, expr
         return
@@ -91,14 +95,6 @@ def _cases(
         if condition != 0:
             more = () if condition == 1 else (condition,)
             yield from _cases(expr.xreplace({node: value}), by, where + more)
-
-
-def _first_choice(expr: Expr, by: Symbol) -> Expr | None:
-    """Return an innermost Max, Min, Choice or Piecewise that depends on a symbol."""
-    nodes = expr.atoms(_Max, _Min, Choice, Piecewise)
-    moving = [node for node in nodes if by in node.free_symbols]
-    inner = [n for n in moving if not any(o is not n and n.has(o) for o in moving)]
-    return min(inner, key=str) if inner else None
 
 
 def _choices(node: Expr) -> Iterator[tuple[Basic, Expr]]:

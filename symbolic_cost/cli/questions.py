@@ -97,13 +97,13 @@ def dominance(
     if over is None:
         raise click.UsageError("a picture needs its axes: --over l=512:1000000 e=512:32768")
     from symbolic_cost.costs import named_cost
-    from symbolic_cost.emit.regions import draw
+    from symbolic_cost.emit.charts import draw_regions
 
     across, up = map(_axis, over)
     if across[0] == up[0]:
         raise click.UsageError(f"--over {quote(across[0])} is given twice: a picture has two axes")
     map_ = dominance_picture(choices.job(model), parts, cost, across, up)
-    out.draw(draw, map_, f"What takes most of the {named_cost(cost).meaning} of {model}")
+    out.draw(draw_regions, map_, f"What takes most of the {named_cost(cost).meaning} of {model}")
 
 
 def _axis(text: str) -> tuple[str, tuple[int, int]]:

@@ -9,7 +9,7 @@ from symbolic_cost.explore.objectives import OBJECTIVES
 from symbolic_cost.explore.outputs import MEMORY
 from symbolic_cost.explore.proven import Proof
 from symbolic_cost.explore.search_table import options_text, title
-from symbolic_cost.jobs.fit import fit
+from symbolic_cost.jobs.peaks import fit
 from symbolic_cost.units import Unit, human
 
 

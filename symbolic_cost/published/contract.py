@@ -1,7 +1,7 @@
-"""What every published module offers, and the comparison with what was printed."""
+"""What every published module offers, what was printed, and the comparison of the two."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from importlib import import_module
@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 from sympy import Expr
 
 from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
 
 MODULES = {
@@ -219,3 +220,24 @@ def _label(place: int, item: Any) -> str:  # noqa: ANN401 - nested plain data
 def _numbered(labels: list[str], place: int) -> str:
     earlier = labels[:place].count(labels[place])
     return f"{labels[place]}#{earlier + 1}" if earlier else labels[place]
+
+
+def printed_data(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Read published/data/NAME, a JSON file unless the name has another suffix."""
+    return package_data(f"published/data/{name}" if "." in name else f"published/data/{name}.json")
+
+
+def printed_rows(name: str) -> Iterator[dict[str, str]]:
+    """Return the rows of data/NAME.json by their columns, numbers as text."""
+    return records(printed_data(name))
+
+
+def records(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a printed table by its columns."""
+    for row in table["rows"]:
+        yield dict(zip(table["columns"], row, strict=True))
+
+
+def not_recomputed(key: str, published: str, note: str, computed: str = "") -> Comparison:
+    """List a printed number that is not compared, with the reason."""
+    return Comparison(key, published, computed, None, note)

@@ -1,4 +1,4 @@
-"""One number of a publication: its formula, its print, and how the two are compared."""
+"""One number of a publication, formula and print, how the two are compared; and all slips."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 
 from symbolic_cost.errors import InputError, quote
-from symbolic_cost.published.contract import Comparison, last_digit, rounded_like
+from symbolic_cost.published.contract import (
+    MODULES,
+    Comparison,
+    last_digit,
+    publication,
+    rounded_like,
+)
 from symbolic_cost.records import dataclass
 from symbolic_cost.typed import Formula
 
@@ -88,3 +94,16 @@ def result_of(cells: Sequence[str], printed: Mapping[str, str]) -> Result:
     name, formula, text, how, note = [*cells, "", "", ""][:5]
     text = printed.get(name, text)
     return Result(name, Formula(formula), text or None, how or ("digits" if text else NONE), note)
+
+
+def errata(*names: str) -> list[Erratum]:
+    """Return the slips of publications, each with its place, print, value and proof.
+
+    Args:
+        names: of publications; all of them unless any is named.
+
+    Raises:
+        UnknownNameError: no such publication.
+    """
+    works = (publication(name) for name in names or MODULES)
+    return [slip for work in works for slip in getattr(work, "errata", list)()]

@@ -157,7 +157,9 @@ def allocate(
 
     def best(share: float) -> int:
         chosen = optimum(law, spent * share, constants, family=family)
-        return _divisible_size(chosen.member[str(family.free)])
+        # A size that tensor-parallel ranks divide.
+        size = chosen.member[str(family.free)]
+        return max(1, round(size)) if size < _STEP else _STEP * max(1, round(size / _STEP))
 
     assumed: tuple[str, ...] = ()
     if mfu is None:
@@ -185,11 +187,6 @@ def _settled(best: Callable[[float], int], mfu: Callable[[int], float]) -> int:
         seen.add(size)
         size = best(mfu(size))
     return size
-
-
-def _divisible_size(size: float) -> int:
-    """Return a size that tensor-parallel ranks divide."""
-    return max(1, round(size)) if size < _STEP else _STEP * max(1, round(size / _STEP))
 
 
 @dataclass(frozen=True, slots=True)

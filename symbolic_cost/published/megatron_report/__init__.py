@@ -10,11 +10,10 @@ Source: megatron-report.
 from collections.abc import Mapping
 from typing import Any
 
-from symbolic_cost.published.contract import Comparison, equal, rounded_like
+from symbolic_cost.published.contract import Comparison, equal, printed_data, rounded_like
 from symbolic_cost.published.megatron_report.amounts import REPORT, Amounts, Run
 from symbolic_cost.published.megatron_report.figures import Figures, figures, peaks
 from symbolic_cost.published.megatron_report.text import corrections_text, report_text
-from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.results import Erratum
 from symbolic_cost.units import IEC
 

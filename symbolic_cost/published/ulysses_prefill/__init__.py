@@ -13,8 +13,7 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-from symbolic_cost.published.contract import Comparison, equal, rounded_like
-from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.contract import Comparison, equal, printed_data, rounded_like
 from symbolic_cost.published.ulysses_prefill.declaration import flop, volumes
 from symbolic_cost.published.ulysses_prefill.run import LOGS, Moment, Run, Step, Tensor, moments
 from symbolic_cost.units import SI

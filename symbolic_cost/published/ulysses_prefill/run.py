@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from sympy import Expr
 
+from symbolic_cost.published.contract import printed_data
 from symbolic_cost.published.inputs import Count, Index, Inputs, indivisible
-from symbolic_cost.published.printed import printed_data
 
 BLOCK = 512
 """Requests are rounded up to blocks [byte]."""
