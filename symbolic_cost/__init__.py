@@ -113,7 +113,6 @@ __all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - the table above is the one list
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Load a public name from its module."""
     if name in _MODULES:
         return import_module(f"symbolic_cost.{_MODULES[name]}")
     if name not in _HOME:
@@ -126,5 +125,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
 
 
 def __dir__() -> list[str]:
-    """List the public names."""
     return list(__all__)

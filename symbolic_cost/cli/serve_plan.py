@@ -66,7 +66,6 @@ def command(
 
 
 def _output(plans: Plans, price: float | None, out: Output, *, pareto: bool) -> None:
-    """Print or draw plans."""
     from symbolic_cost.emit.front import draw
     from symbolic_cost.serving.plan_table import plan_front, plan_sheet
 

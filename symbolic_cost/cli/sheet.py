@@ -69,7 +69,6 @@ def _text(
 
 
 def _check(out: Output, form: str, columns: str | None, *, cites: bool, pages: bool) -> None:
-    """Refuse what would not be read."""
     from symbolic_cost.emit.document import FORMS
     from symbolic_cost.errors import refuse
 

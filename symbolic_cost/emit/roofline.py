@@ -12,8 +12,7 @@ from symbolic_cost.emit.plots import COLOURS, MARKERS
 from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Phase
-from symbolic_cost.systems.roofline_points import Point, roofs
-from symbolic_cost.systems.rooflines import Device
+from symbolic_cost.systems.rooflines import Device, Point, roofs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

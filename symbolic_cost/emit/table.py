@@ -193,7 +193,6 @@ class _Panel:
         return _sum(self._widths) - _BETWEEN + _INSIDE * self._above
 
     def line(self, cells: list[str]) -> Iterator[str]:
-        """Give the lines of a row."""
         if self._above:
             yield from folded(f" {cells[0]}", self.wide + 1) if cells[0] else ()
             cells = cells[1:]

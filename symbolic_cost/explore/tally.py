@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
-from symbolic_cost.explore.objectives import Objective
-from symbolic_cost.explore.outputs import LEGAL, MEMORY
+from symbolic_cost.explore.objectives import LEGAL, MEMORY, Objective
 from symbolic_cost.explore.together import Axes, Floats, Together
 from symbolic_cost.grouping import grouped
 from symbolic_cost.program.layered import Places

@@ -85,7 +85,6 @@ class Answer(NotebookTable):
         return write(self.sheet.visible, Float(page(width), caption, label))
 
     def __str__(self) -> str:
-        """Return the table as text."""
         return render(self.sheet, "table")
 
 

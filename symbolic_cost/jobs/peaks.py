@@ -61,7 +61,6 @@ class Fit:
         return bool(self.peaks) and self.peaks[self.fullest].size <= self.capacity
 
     def __str__(self) -> str:
-        """Say the fullest stage, the capacity, and what binds."""
         if not self.peaks:
             return "not known: symbols have no number"
         peak = self.peaks[self.fullest]

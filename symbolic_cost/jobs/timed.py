@@ -39,7 +39,6 @@ class Timed:
     by: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a job without a machine."""
         needed_machine(self.setup, "a time")
 
     @property
@@ -169,7 +168,6 @@ class Timed:
         return tuple(lines)
 
     def __str__(self) -> str:
-        """Say the step time and the MFU."""
         step, mfu = float(self.numbers["step"]), float(self.numbers["mfu"])
         own = self.interval
         ends = "" if own is None else f" ({ends_of(own)})"

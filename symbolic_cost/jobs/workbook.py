@@ -105,8 +105,6 @@ _WORDS = {"m1": "tp", "s1": "ulysses"}
 
 
 class _Writer(Worksheets):
-    """Writes the sheets of a workbook."""
-
     def __init__(self, book: Any, workings: Workings, names: Mapping[str, str]) -> None:  # noqa: ANN401 - XlsxWriter's is untyped
         super().__init__(book, ("Summary", "Inputs", "Memory", "Communication", "Time", "Parts"))
         self._workings, self._names = workings, names
@@ -117,7 +115,6 @@ class _Writer(Worksheets):
         self._known: Mapping[str, Any] = {}
 
     def write(self, inputs: tuple[Input, ...], steps: tuple[Step, ...]) -> None:
-        """Write everything."""
         numbers = {one.name: one.value for one in inputs if one.value is not None}
         self._known = {
             name: rounded(value) for name, value in self._workings.program.exact(numbers).items()

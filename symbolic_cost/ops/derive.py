@@ -187,7 +187,12 @@ class Derivation:
                 Book(once, counter, placement, conventions, recompute, wanted)
             )
         refuse(dict.fromkeys(problems), PlacementError)
-        _check_regions(model, recompute)
+        if recompute.what and not any(recompute.regions(model).values()):
+            raise InputError(
+                f"recompute policy {recompute.name!r}: model {model.name!r} has no "
+                f"{recompute.what} that could run again ({recompute.meaning}); "
+                "recompute none is accepted"
+            )
 
     def table(self, parts: Iterable[Part]) -> CostTable:
         """Return the costs of parts of the model, by path, as often as they occur."""
@@ -290,13 +295,3 @@ def _misplaced(part: Part, placement: Placement, counter: Counter) -> list[str]:
         except InputError as error:
             problems += error.problems
     return problems
-
-
-def _check_regions(model: Model, recompute: Recompute) -> None:
-    """Refuse a policy that would change nothing."""
-    if recompute.what and not any(recompute.regions(model).values()):
-        raise InputError(
-            f"recompute policy {recompute.name!r}: model {model.name!r} has no "
-            f"{recompute.what} that could run again ({recompute.meaning}); "
-            "recompute none is accepted"
-        )

@@ -120,7 +120,9 @@ def book_saved(book: Book, flow: Flow) -> None:
                 own.bytes(op, Phase.FORWARD, Quantity.SAVED, stored)
             if region is None and operand.tensor not in whole:
                 whole.add(operand.tensor)
-                _book_gathers(book, flow, op, operand)
+                phase = Phase.BACKWARD_WEIGHT if op.weights else Phase.BACKWARD_INPUT
+                for move in flow.gathers.get(operand.tensor, ()):
+                    book.move(op, phase, move, operand)
 
 
 def _fixed(part: Part) -> set[str]:
@@ -145,10 +147,3 @@ def _uncast(book: Book, op: Op) -> tuple[Operand, ...]:
     keep = any(result in one.saves() for one in products)
     dropped = any(isinstance(one, Elementwise) and one.function == "dropout" for one in users)
     return (result,) if dropped or (products and not keep) else ()
-
-
-def _book_gathers(book: Book, flow: Flow, op: Op, operand: Operand) -> None:
-    """Book the gathering of what was kept in shards, in the backward pass that reads it."""
-    phase = Phase.BACKWARD_WEIGHT if op.weights else Phase.BACKWARD_INPUT
-    for move in flow.gathers.get(operand.tensor, ()):
-        book.move(op, phase, move, operand)

@@ -62,7 +62,13 @@ def _pointers(arrays: Sequence[Floats]) -> Any:  # noqa: ANN401 - ctypes makes a
 
 def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
     """Return an engine, to be held as long as its function is used, and the function."""
-    machine = _machine()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = FEATURES.flatten()
+    machine = target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=1, reloc="pic", codemodel="jitdefault"
+    )
     about = (llvmlite.__version__, llvm.get_host_cpu_name(), FEATURES.flatten(), text)
     key = blake2b("\n".join(about).encode(), digest_size=16).hexdigest()
     code = read_bytes(f"{key}.o")
@@ -75,16 +81,6 @@ def _compiled(text: str) -> tuple[Any, Callable[..., None]]:
     engine.finalize_object()
     address = engine.get_function_address("kernel")
     return engine, ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(address)
-
-
-def _machine() -> Any:  # noqa: ANN401 - llvmlite carries no types
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    features = FEATURES.flatten()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=1, reloc="pic", codemodel="jitdefault"
-    )
 
 
 _BLOCK = 1 << 16

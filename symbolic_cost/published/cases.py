@@ -101,7 +101,6 @@ class Case:
         return values
 
     def _derived(self, known: Values) -> Values:
-        """Return what the library derives for a row."""
         if self.derive is None:
             return {}
         try:

@@ -253,6 +253,5 @@ def _printed() -> Iterator[tuple[str, Comparison]]:
 
 
 def _equal(key: str, printed: Expr, derived: Expr) -> Comparison:
-    """Compare two expressions."""
     same = expand(printed - derived) == 0
     return Comparison(key, plain(printed), plain(expand(derived)), same, "compared as expressions")

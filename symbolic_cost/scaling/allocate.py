@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.jobs.job import Job, job
-from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.family import Family
 from symbolic_cost.scaling.law import Law
@@ -214,7 +214,12 @@ def _timed(family: Family, size: int, place: _Place) -> _Timed:
     """Time a member under the first strategy that fits."""
     tried = []
     if place.strategy:
-        _check(parse_strategy(place.strategy), place)
+        strategy = parse_strategy(place.strategy)
+        if strategy.ranks != place.gpus:
+            raise InputError(
+                f"strategy {place.strategy} has {strategy.ranks} ranks, and {place.gpus} GPUs run: "
+                f"degrees whose product is {place.gpus} are accepted"
+            )
     for text in [place.strategy] if place.strategy else _strategies(place.gpus):
         run = _job(family, size, place, text)
         if not run.memory().fits:
@@ -227,15 +232,6 @@ def _timed(family: Family, size: int, place: _Place) -> _Timed:
         f"a {family.name} of {family.at(size)[0]:.3g} parameters does not fit on {place.gpus} of "
         f"{place.system} under {' or '.join(tried[-3:]) or 'any strategy'}: give one that does"
     )
-
-
-def _check(strategy: Strategy, place: _Place) -> None:
-    """Refuse a strategy that leaves devices idle, which the budget pays for."""
-    if strategy.ranks != place.gpus:
-        raise InputError(
-            f"strategy {place.strategy} has {strategy.ranks} ranks, and {place.gpus} GPUs run: "
-            f"degrees whose product is {place.gpus} are accepted"
-        )
 
 
 def _strategies(gpus: int) -> Iterator[str]:

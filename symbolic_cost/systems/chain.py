@@ -44,7 +44,6 @@ class Chain:
     conditions: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the order."""
         problems, known = [], set(_GLOSSARY_SYMBOLS)
         for name, expr in self.definitions.items():
             strange = in_glossary_order(expr.free_symbols - known)

@@ -142,7 +142,6 @@ class Definitions:
         return named(name)
 
     def __getitem__(self, name: str) -> Expr:
-        """Return what stands for a definition."""
         return named(name)
 
     def once(self, what: tuple[object, ...], of: object, make: Callable[[], ResultT]) -> ResultT:
@@ -176,7 +175,6 @@ class Reckoned(Definitions):
         return self.definitions[name]
 
     def __getitem__(self, name: str) -> Expr:
-        """Return what stands for a definition."""
         return self.definitions[name]
 
 

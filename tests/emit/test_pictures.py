@@ -18,7 +18,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.tables.pictures import memory_bars, scaling_curves, time_bars
 from symbolic_cost.parallel.timeline import timeline
 from symbolic_cost.systems.records import machine
-from symbolic_cost.systems.roofline_points import roofline_points
+from symbolic_cost.systems.rooflines import roofline_points
 from symbolic_cost.units import Unit
 
 pytest.importorskip("matplotlib")

@@ -90,7 +90,6 @@ def definitions(structure: Structure) -> Mapping[str, Expr]:
 
 
 def _definition(key: str) -> str:
-    """Return the definition whose number the log prints under a key."""
     group, _, name = key.partition(".")
     if group not in _REPEATED:
         return key
