@@ -35,10 +35,9 @@ _HOMES = {
     "symbolic_cost.jobs.diff": ("diff",),
     "symbolic_cost.jobs.check": ("check",),
     "symbolic_cost.jobs.derivation": ("derive",),
-    "symbolic_cost.analysis.branches": ("branches",),
     "symbolic_cost.analysis.inverse": ("optimum",),
     "symbolic_cost.analysis.dominance": ("dominance",),
-    "symbolic_cost.analysis.sensitivity": ("sensitivity",),
+    "symbolic_cost.analysis.sensitivity": ("branches", "sensitivity"),
     "symbolic_cost.explore.solve": ("solve",),
     "symbolic_cost.models.inference": (
         "batch_that_fits",

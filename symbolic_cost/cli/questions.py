@@ -46,7 +46,7 @@ def optimum(
     For example: symbolic-cost optimum gpt3-175b --of comm --in m1 --strategy tp,sp --set b=1
     """
     from symbolic_cost.jobs.questions import best_size
-    from symbolic_cost.numeric.spans import integers
+    from symbolic_cost.numeric.assignments import integers
 
     candidates = integers(span)
     make = lambda run: best_size(run, of, by, candidates).sheet()  # noqa: E731 - one use
@@ -107,7 +107,7 @@ def dominance(
 
 
 def _axis(text: str) -> tuple[str, tuple[int, int]]:
-    from symbolic_cost.numeric.spans import integers
+    from symbolic_cost.numeric.assignments import integers
     from symbolic_cost.symbols import symbol
 
     name, equals, span = text.partition("=")

@@ -7,12 +7,11 @@ from fractions import Fraction
 
 from sympy import Expr
 
-from symbolic_cost.analysis.branches import branches
 from symbolic_cost.analysis.dominance import Map, Region, dominance, dominance_map
 from symbolic_cost.analysis.forms import factored, leaves, smoothed
 from symbolic_cost.analysis.inverse import How, first_change, least_integer, optimum
 from symbolic_cost.analysis.scaling import crossover
-from symbolic_cost.analysis.sensitivity import Sensitivity, sensitivity
+from symbolic_cost.analysis.sensitivity import Sensitivity, branches, sensitivity
 from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed

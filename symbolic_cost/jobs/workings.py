@@ -17,9 +17,16 @@ from symbolic_cost.algebra import add, sums
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.extrema import Max
 from symbolic_cost.grouping import grouped
-from symbolic_cost.jobs.conditions import Check, condition_nodes
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.inputs import Input, degree_classes, inputs_of, lacking, opened_machine
+from symbolic_cost.jobs.inputs import (
+    Check,
+    Input,
+    condition_nodes,
+    degree_classes,
+    inputs_of,
+    lacking,
+    opened_machine,
+)
 from symbolic_cost.jobs.model_terms import NamedTerms, Shared, open_graph
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sympy import Expr
 
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.published.contract import Comparison, printed_data
+from symbolic_cost.published.contract import Comparison, nearest, printed_data
 from symbolic_cost.published.lstm_roofline.definitions import Definitions
 from symbolic_cost.published.lstm_roofline.inputs import (
     SLIPS,
@@ -27,7 +27,6 @@ from symbolic_cost.published.lstm_roofline.inputs import (
 from symbolic_cost.published.lstm_roofline.parts import parts
 from symbolic_cost.published.lstm_roofline.totals import memory, parameters, step_limit, total_time
 from symbolic_cost.published.results import Erratum
-from symbolic_cost.published.rounding import nearest
 from symbolic_cost.systems.chain import Chain
 
 PUBLISHED_INPUTS: Mapping[str, Any] = Run().model_dump(exclude={"mode", "slips"})

@@ -17,9 +17,8 @@ from sympy import Add, Expr, Rational
 from symbolic_cost import symbols
 from symbolic_cost.errors import UnknownNameError, unknown
 from symbolic_cost.numeric.binding import bind, value
-from symbolic_cost.published.contract import Comparison, compared, printed_data
+from symbolic_cost.published.contract import Comparison, compared, nearest, printed_data
 from symbolic_cost.published.results import Erratum
-from symbolic_cost.published.rounding import nearest
 from symbolic_cost.published.transformer_tables.blocks import LABELS, LAYOUT
 from symbolic_cost.published.transformer_tables.columns import counted, derived
 from symbolic_cost.published.transformer_tables.slips import SLIPS
