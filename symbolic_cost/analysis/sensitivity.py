@@ -4,8 +4,9 @@ Of a Max the slope of each argument is told, with where that one is chosen. Noth
 formula with one Max of two arguments has two branches, and the numbers will say which one holds.
 Ceilings, floors and brackets are flat there between their jumps, which are named.
 
-In elasticities ceilings and floors have the slope of what they round. At 128256/8 a ceiling jumps on one side and
-is flat on the other, and neither says that twice as many ranks hold half of a table each.
+In elasticities ceilings and floors have the slope of what they round. At 128256/8 a ceiling jumps
+on one side and is flat on the other, and neither says that twice as many ranks hold half of a table
+each.
 """
 
 from __future__ import annotations
