@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
-from symbolic_cost.emit.measure import least, lines, shared, width
-from symbolic_cost.emit.page import Page
+from symbolic_cost.emit.measure import Page, least, lines, shared, width
 from symbolic_cost.records import dataclass
 
 _GAP = 6.0  # points between columns
@@ -76,7 +75,11 @@ def _packs(columns: tuple[Col, ...], headings: frozenset[int], page: Page) -> li
         widths = _widths(columns, room)
         if widths is not None and _is_easy(columns, widths):
             return [cut(columns, widths, room=room)]
-    keys = _keys(columns)
+    # The columns that name a row: those before formulas and numbers.
+    count = 1
+    while count < len(columns) - 1 and columns[count].is_text:
+        count += 1
+    keys = columns[:count]
     groups = _together(columns[len(keys) :])
     if len(groups) > 1 and _tell_apart(keys, headings):
         return [
@@ -88,14 +91,6 @@ def _packs(columns: tuple[Col, ...], headings: frozenset[int], page: Page) -> li
     if widths is not None:
         return [cut(columns, widths, room=page.text)]
     return [_records(columns, page)]
-
-
-def _keys(columns: tuple[Col, ...]) -> tuple[Col, ...]:
-    """Return the columns that name a row: those before formulas and numbers."""
-    count = 1
-    while count < len(columns) - 1 and columns[count].is_text:
-        count += 1
-    return columns[:count]
 
 
 def _tell_apart(keys: tuple[Col, ...], headings: frozenset[int]) -> bool:

@@ -7,7 +7,7 @@ are no integers (experts, taken in the mean) are rounded so that their sums are 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -98,10 +98,7 @@ class Step:
     @property
     def ranks(self) -> int:
         """Ranks of the mesh."""
-        return self._product(self.mesh)
-
-    def _product(self, names: Iterable[str]) -> int:
-        return prod(self.mesh[name] for name in names)
+        return prod(self.mesh[name] for name in self.mesh)
 
     # ------------------------------------------------------------------ what a pass does
 

@@ -187,7 +187,6 @@ class Model(NotebookTable):
     routed: tuple[int, int] = (1, 1)
 
     def __repr__(self) -> str:
-        """Return the name; print shows the parts."""
         return f"<Model {self.name}, {len(self.parts)} parts>"
 
     def __post_init__(self) -> None:

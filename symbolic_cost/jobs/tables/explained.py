@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 
@@ -13,7 +13,7 @@ from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.jobs.header import header, microbatches, stack_note
 from symbolic_cost.jobs.tables.seconds import interval_notes
 from symbolic_cost.jobs.timed import Timed
-from symbolic_cost.ledger import Phase, Quantity, Units
+from symbolic_cost.ledger import Quantity, Units
 from symbolic_cost.parallel.states import precision
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.records import dataclass
@@ -56,11 +56,13 @@ def explained_sheet(timed: Timed) -> Sheet:
     and gathers of weights stand beside its ops, so that the shares add up to one.
     """
     stage = _slowest(timed)
+    told = (f"{name} {gain:.2%}" for name, gain in gains(timed))
+    machine = timed.setup.machine
     notes = (
         f"ops of the {stage.stage} stage, which sets the pace; {microbatches(timed.microbatches)}",
         stack_note(timed.setup),
         *(() if timed.interval is None else interval_notes(timed.interval)),
-        *_helps(timed),
+        *((f"a tenth better shortens the step by: {', '.join(told)}",) if machine else ()),
         *timed.warnings,
         *header(timed.setup),
     )
@@ -94,7 +96,11 @@ def _slowest(timed: Timed) -> StageTimes:
 def _ops(timed: Timed) -> Iterator[TimeShare]:
     """Yield the ops of the slowest stage, and what it waits or idles for besides."""
     stage, count = _slowest(timed), timed.microbatches
-    flop = _flop(timed, stage)
+    flop = sums(
+        ((row.path, row.phase), timed.number(timed.setup.value(row.expr)))
+        for row in timed.step.table[stage.stage]
+        if row.quantity is Quantity.FLOP and row.units is Units.MATRIX
+    )
     machine, policy = timed.setup.machine, precision(timed.setup.training.precision)
     peak = timed.number(machine.peak(policy.units)) if machine else None
     time_shares = Integer(0)
@@ -113,15 +119,6 @@ def _ops(timed: Timed) -> Iterator[TimeShare]:
 
 
 _REST = "neighbours, weights of blocks or the host"
-
-
-def _flop(timed: Timed, stage: StageTimes) -> Mapping[tuple[str, Phase], Expr]:
-    """Return the FLOP of the matrix units of every op and phase, once."""
-    return sums(
-        ((row.path, row.phase), timed.number(timed.setup.value(row.expr)))
-        for row in timed.step.table[stage.stage]
-        if row.quantity is Quantity.FLOP and row.units is Units.MATRIX
-    )
 
 
 def _bound(timed: Timed, op: OpTime) -> str:
@@ -143,18 +140,10 @@ _MEANINGS = {
 
 
 def _parts(timed: Timed) -> Iterator[TimeShare]:
-    """Yield the parts of the step besides the microbatches."""
     for part in STEP_PARTS:
         if part != "microbatches":
             took = float(timed.numbers[part])
             yield TimeShare(f"({part})", "", Integer(0), took, took, None, _MEANINGS[part])
-
-
-def _helps(timed: Timed) -> tuple[str, ...]:
-    """Say how much shorter the step is where one rate is a tenth better, the most first."""
-    told = (f"{name} {gain:.2%}" for name, gain in gains(timed))
-    machine = timed.setup.machine
-    return (f"a tenth better shortens the step by: {', '.join(told)}",) if machine else ()
 
 
 def gains(timed: Timed) -> list[tuple[str, float]]:
