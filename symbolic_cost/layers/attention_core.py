@@ -7,16 +7,11 @@ and keys, `value` head width of values.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Flag, StrEnum, auto
 
-from symbolic_cost.axes import axes
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
+from symbolic_cost.ops.declare import Op, axes, einsum, pointwise, scope, softmax
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes(
     "b batch, l token query, t key-token, near key-token sliding, window whole, h head, k head, "

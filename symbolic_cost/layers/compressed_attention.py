@@ -14,20 +14,12 @@ together, n_win those that a query meets, n_j positions that make one, h_x heads
 the indexer.
 """
 
-from dataclasses import field
-
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention_core import SLIDING, AttentionCore, Heads, Positions
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.declare import Op, axes, cache, einsum, scope, stored, unread, view
 from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored, unread
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 AXES = axes(
     "b batch, r token residual, l token query, near key-token sliding, m_near key-token kept, "

@@ -11,17 +11,11 @@ before predicts; written down here is one way round, the products are those of b
 
 from enum import StrEnum
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.scan import causal_conv
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.scan import scan
+from symbolic_cost.ops.declare import Op, axes, cache, einsum, norm, pointwise, scan, view
 from symbolic_cost.ops.solve import solve
-from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 AXES = axes(

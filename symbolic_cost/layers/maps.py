@@ -3,15 +3,10 @@
 Channels are mixed at every position, positions attend to each other in windows or to a smaller map.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
-from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Depthwise, Layer, Maps, Trail, under
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Op, Role, einsum, norm, pointwise, softmax
 from symbolic_cost.records import dataclass
 
 

@@ -10,7 +10,6 @@ Tokens are sent to the ranks of their experts from where they rest, and gathered
 that share an expert: l/m1 tokens of every rank cross nodes, as Megatron-Core's dispatcher does it.
 """
 
-from dataclasses import replace
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
@@ -19,13 +18,8 @@ from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.gated import GatedMLP, gated_products
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, einsum, lookup, norm, pointwise, scope, softmax, view
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, o expert scored, a slot, x expert, "

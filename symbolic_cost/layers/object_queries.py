@@ -3,14 +3,9 @@
 Axes: as the trail makes them; h heads, d their width, n places that a query samples.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.layers.maps import attended, plus
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, einsum, pointwise, softmax, view
 from symbolic_cost.records import dataclass
 
 

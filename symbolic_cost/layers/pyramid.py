@@ -3,8 +3,6 @@
 Axes: as the trail makes them; n positions of a sequence with learned tokens.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import (
     Activation,
@@ -17,12 +15,7 @@ from symbolic_cost.layers.conv import (
     under,
 )
 from symbolic_cost.layers.maps import Mean, Mix, Normed, deep
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split
+from symbolic_cost.ops.declare import Op, conv, einsum, lookup, norm, pointwise, softmax, split
 from symbolic_cost.records import dataclass
 
 

@@ -5,19 +5,13 @@ width, n_rel buckets of distances; the names of residual, query and key position
 an encoder and a decoder differ in length.
 """
 
-from dataclasses import field, replace
 from enum import StrEnum
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, Bias, CacheKind, joined, output
 from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Heads, Positions
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, axes, einsum, lookup, pointwise, view
+from symbolic_cost.records import dataclass, field, replace
 
 AXES = axes(
     "h head, k head, g group, d width, n_rel whole, e hidden, e_s hidden, b batch, two whole, "

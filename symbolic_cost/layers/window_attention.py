@@ -3,16 +3,10 @@
 Axes: as the trail makes them; n windows, l and t positions of one, p rows of a table of distances.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 from symbolic_cost.layers.conv import Maps, Trail
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, einsum, lookup, norm, pointwise, softmax, view
 from symbolic_cost.records import dataclass
 
 

@@ -1,7 +1,6 @@
 """From a config.json to a model: the registry of families and the importer."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from symbolic_cost.models.positions import spare_positions
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.sources import document
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 Source = str | Path | Mapping[str, Any] | Document
 """A path, a configuration, or one that knows where its values stand."""

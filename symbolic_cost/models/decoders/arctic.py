@@ -3,17 +3,11 @@
 Source: Snowflake/snowflake-arctic-instruct, modeling_arctic.py, ArcticDecoderLayer.
 """
 
-from __future__ import annotations
-
-from dataclasses import replace
-
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.models.decoders.decoder import Decoder
 from symbolic_cost.models.decoders.kinds import Kind
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, pointwise, scope
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)

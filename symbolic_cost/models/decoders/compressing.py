@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 
 from sympy import Expr, Integer, floor
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Axis, Glossary
 from symbolic_cost.extrema import Min
 from symbolic_cost.layers import compressed_attention
 from symbolic_cost.layers.attention_core import Step
@@ -18,9 +16,8 @@ from symbolic_cost.models.decoders.kinds import EXPERTS, SLIDES
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Axis, Glossary, Model, Op
+from symbolic_cost.records import dataclass, field, replace
 
 SPARSE, HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"
 _RATES: Mapping[str, int] = {SPARSE: 4, HEAVY: 128}

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from sympy import Integer
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import CacheKind, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import Core, Step
 from symbolic_cost.layers.heads import Hidden
@@ -24,7 +23,7 @@ from symbolic_cost.models.functions import ACTIVATIONS, CORES
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.declare import Model, Part, axes
 from symbolic_cost.ops.unread import stored, unused_weights
 
 SEQUENCE, TOKENS = "ForSequenceClassification", "ForTokenClassification"

@@ -1,14 +1,10 @@
 """Decoders on copies of the residual stream that every branch mixes."""
 
-from __future__ import annotations
-
-from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.layers import hyper_connections
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.models.decoders.decoder import Decoder, path_of
 from symbolic_cost.models.decoders.kinds import Kind
-from symbolic_cost.ops.graph import Part, Place, scope
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Glossary, Op, Part, Place, axes, glossary, scope
 from symbolic_cost.records import dataclass
 
 

@@ -8,7 +8,6 @@ Blocks of one kind are one part with a repeat count, so depth and experts cost n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
 from enum import Flag, StrEnum, auto
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -52,12 +51,8 @@ from symbolic_cost.models.decoders.kinds import (
 from symbolic_cost.models.decoders.mixers import Beside, Mixer
 from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, scope, view
+from symbolic_cost.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -7,7 +7,6 @@ Gemma 3n the residual stream has copies (layers/altup.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -22,11 +21,8 @@ from symbolic_cost.layers.rotary import angles
 from symbolic_cost.models.decoders.decoder import Decoder, Habit, path_of
 from symbolic_cost.models.decoders.kinds import FULL, MOST_LAYERS, SLIDES, Kind
 from symbolic_cost.models.decoders.other_heads import WIDE, turned
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, Part, Place, pointwise, scope, view
+from symbolic_cost.records import dataclass, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from sympy import Integer
 
-from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers.attention import Gate, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import SLIDING, Step
 from symbolic_cost.models.decoders.config import build, declared, decoder_of
@@ -20,8 +19,7 @@ from symbolic_cost.models.decoders.plan import listed_kinds, perceptrons
 from symbolic_cost.models.decoders.switches import PART
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.declare import Axis, Model, Part, Place, Role, stored
 
 
 def minimax_m3(fields: Fields, shape: Shape) -> Model:

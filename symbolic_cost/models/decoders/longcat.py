@@ -3,16 +3,11 @@
 Source: longcat-flash, section 2.
 """
 
-from __future__ import annotations
-
-from dataclasses import replace
-
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.models.decoders.decoder import Decoder
 from symbolic_cost.models.decoders.kinds import Kind
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, pointwise
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)

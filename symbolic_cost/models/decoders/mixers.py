@@ -7,21 +7,17 @@ the glossary's symbols, and what a configuration says of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Axis, Glossary
 from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.residual import Layer
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Axis, Glossary, Op, pointwise, scope
+from symbolic_cost.records import dataclass, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from sympy import Expr, Integer, ceiling
@@ -19,7 +18,7 @@ from symbolic_cost.layers.rwkv import TimeMix
 from symbolic_cost.layers.short_convolution import ShortConv
 from symbolic_cost.models.decoders.mixers import Chunked, Lettered
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from sympy import Expr, Integer, ceiling
@@ -15,7 +14,7 @@ from symbolic_cost.layers.duality import Duality
 from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.models.decoders.mixers import Chunked, Lettered
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from sympy import Integer
 
-from symbolic_cost.axes import axes, glossary
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
 from symbolic_cost.layers.gated import GatedMLP
@@ -21,7 +20,7 @@ from symbolic_cost.models.encoders import encoder
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.declare import Model, Part, axes, glossary
 from symbolic_cost.ops.unread import stored, unused_weights
 
 _NEW_ROWS = 8

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from sympy import Expr
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Glossary, axes
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Glossary, Op, Operand, axes
+from symbolic_cost.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields

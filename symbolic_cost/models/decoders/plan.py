@@ -1,7 +1,5 @@
 """Which layers of a configuration slide and which are mixtures of experts."""
 
-from dataclasses import replace
-
 from symbolic_cost.models.decoders.decoder import Decoder, Habit
 from symbolic_cost.models.decoders.kinds import (
     CHUNKED,
@@ -17,7 +15,7 @@ from symbolic_cost.models.decoders.kinds import (
     numbered_kinds,
 )
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,11 @@ Axes: those of a decoder; k, g and f of the layers from the n-th on are k_n, g_n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
 
 from sympy import Expr, Integer
 
-from symbolic_cost.axes import Glossary
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.models.decoders.config import declared, decoder_of
 from symbolic_cost.models.decoders.decoder import AXES, Decoder
@@ -20,9 +18,8 @@ from symbolic_cost.models.decoders.kinds import DENSE, FULL, NONE, Kind
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Glossary, Model, Op, Part, Place
+from symbolic_cost.records import dataclass, replace
 
 _OWN = ("k", "g", "f")
 

@@ -9,12 +9,10 @@ f_t heads, their width and the MLP width of the decoder where they differ; else 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
 
 from sympy import Expr
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.extrema import Min
 from symbolic_cost.layers import (
     attention,
@@ -44,10 +42,9 @@ from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.models.decoders.mixers import letters_of, renamed
 from symbolic_cost.models.encoders.encoder import ATTENTION, SEQUENCE, SPAN, TANH
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.elementwise import dropout, pointwise
+from symbolic_cost.ops.declare import Glossary, Op, axes, dropout, glossary, pointwise
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact
 
 AXES = glossary(

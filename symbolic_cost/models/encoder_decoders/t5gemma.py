@@ -1,7 +1,5 @@
 """Builder of T5Gemma: an encoder and a decoder like Gemma's, each with a section of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ that are embedded together, w_x features of the head beside those that the token
 Source: sun-2020, section 3.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.attention_core import AttentionCore
 from symbolic_cost.layers.chain import Step, chain
@@ -16,11 +14,7 @@ from symbolic_cost.layers.heads import Predicted, hidden_layer
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.models.encoders.encoder import Encoder
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, cross_entropy, dropout, einsum, pointwise, scope, view
 from symbolic_cost.records import dataclass
 
 

@@ -10,23 +10,15 @@ character in tables of n_b rows and width w_h, p_c rows of that of positions.
 Source: clark-2021, section 3.
 """
 
-from __future__ import annotations
-
 from sympy import Expr, Integer, floor
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.embeddings import TYPES, Words
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.encoders.encoder import SPAN, TOKENS, TRUNK, Encoder, Habit
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.conv import conv
+from symbolic_cost.ops.declare import Op, Part, Place, axes, conv, lookup, unread, view
 from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.graph import Part, Place
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 AXES = axes(

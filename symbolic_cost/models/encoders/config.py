@@ -37,8 +37,7 @@ from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, scope
+from symbolic_cost.ops.declare import Model, pointwise, scope
 from symbolic_cost.symbols import exact
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}

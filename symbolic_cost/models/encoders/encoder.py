@@ -9,14 +9,12 @@ mask, as PyTorch does unless a kernel skips it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
 from enum import Flag, auto
 from typing import Protocol
 
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Axis, Glossary, Role, glossary
 from symbolic_cost.layers import (
     attention,
     attention_core,
@@ -61,12 +59,10 @@ from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.layers.speech_heads import Quantized, Voices
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.windows import inside, within
+from symbolic_cost.ops.declare import Axis, Glossary, Operand, Role, glossary, stored, unread, view
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place, scope
 from symbolic_cost.ops.op import Op, OperandMap
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.unread import stored, unread
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact
 
 AXES = glossary(

@@ -6,15 +6,11 @@ and t are its positions as the decoder takes them, e its width, e_v that width b
 projected; the others as in an encoder-decoder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from sympy import Integer
 
-from symbolic_cost.axes import axes
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.conv import Chain, Maps, Trail
@@ -34,13 +30,8 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import config as vision_config
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.maps_families import NETWORKS
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op, Part, axes, einsum, pointwise, unread, view
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes("e_v hidden")
 Builder = Callable[[Fields, Shape], Model]

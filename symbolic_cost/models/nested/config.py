@@ -4,8 +4,6 @@ Images count by the tokens that they take of a sequence: `Shape(i=576)`. Without
 weights and does no work.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Expr, Integer
@@ -23,8 +21,7 @@ from symbolic_cost.models.nested.joints import Beside, Seeing, images
 from symbolic_cost.models.nested.parts import BESIDE, LATER, section, text_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import config as vision_config
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.declare import Model, stored
 from symbolic_cost.symbols import exact
 
 _TEXT_ALONE = "ForCausalLM"

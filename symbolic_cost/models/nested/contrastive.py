@@ -4,8 +4,6 @@ Axes: as in the towers; w_p common width, w_t width of widened texts, b_all imag
 compared to, those of the batch.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Integer
@@ -23,12 +21,7 @@ from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision import config as vision_config
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Model, Op, Part, Place, cross_entropy, einsum, stored, view
 
 AXES = axes("w_p hidden, w_t hidden, b_all whole, n_s whole, one whole")
 

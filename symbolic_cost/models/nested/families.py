@@ -1,14 +1,13 @@
 """Models of several parts, as values: what stands between an image and a language model."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
 from symbolic_cost.layers.connector import Connector, Join, Trait, Wide
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.nested.joints import Adapter, Halved, Merger, Middle, Resampler
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 
 @dataclass(frozen=True)

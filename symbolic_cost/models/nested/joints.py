@@ -1,9 +1,6 @@
 """What stands between a tower and a language model, by kind: a connector's widths, and images."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from math import isqrt
 from typing import ClassVar
 
@@ -15,9 +12,8 @@ from symbolic_cost.models.nested.sections import MERGER, resampler
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import config as vision_config
 from symbolic_cost.models.vision.transformer import Sizes
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op
+from symbolic_cost.records import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Sections of models of several parts, each read by its own family."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ For example `["hidden_size", 768]` is a field and what it is without one, `"e //
 others, and `["sizes.1 of 4", 2]` is the second of a list of four.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Mapping

@@ -11,7 +11,6 @@ from typing import Any
 
 from sympy import Expr, Integer
 
-from symbolic_cost.axes import Axis, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.connector import Connector
 from symbolic_cost.layers.norm import Norm
@@ -21,11 +20,7 @@ from symbolic_cost.models.nested.families import Nested
 from symbolic_cost.models.nested.parts import text_of
 from symbolic_cost.models.nested.tower_sizes import tower_sizes
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.declare import Axis, Model, Op, Part, Place, Role, einsum, lookup, stored
 from symbolic_cost.reading import package_data
 
 _DATA: Mapping[str, Mapping[str, Mapping[str, Any]]] = package_data("models/kept_towers.toml")

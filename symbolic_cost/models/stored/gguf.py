@@ -5,8 +5,6 @@
 Source: github.com/ggml-org/ggml, docs/gguf.md.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Mapping

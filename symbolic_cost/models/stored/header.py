@@ -1,7 +1,5 @@
 """Tensors of a checkpoint, and how much of each data type they are."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -6,23 +6,18 @@ h d N elements, the gated delta rule h k v. Frameworks charge so many FLOP per e
     7 h d N (Megatron-LM), 2 h d N (NeMo), 6 h k v (torchtitan)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from sympy import Expr, Integer, Mul
 
-from symbolic_cost.axes import Role
 from symbolic_cost.conventions.per_token import TokenConventions
 from symbolic_cost.conventions.token_questions import Between, Inner, State, Unknown
 from symbolic_cost.errors import InputError
 from symbolic_cost.ops.cache import Cache
+from symbolic_cost.ops.declare import Model, Op, Part, Role
 from symbolic_cost.ops.einsum import Einsum
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.scan import Scan
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 _KINDS = {
     (Role.INNER, Role.LATENT): State.SELECTIVE,

@@ -1,9 +1,6 @@
 """Terms of the FLOP of a token: every weight, the products of positions, and what states cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from sympy import Add, Expr, Integer, Mul, Rational
@@ -26,11 +23,9 @@ from symbolic_cost.extrema import Min
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.token_flop.states import Held, as_wide, state_flop, states_of
 from symbolic_cost.models.token_flop.weights import is_perceptron, weight_kind
+from symbolic_cost.ops.declare import Model, Op, Operand, Part
 from symbolic_cost.ops.einsum import Einsum
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable
 
-from symbolic_cost.axes import Role
 from symbolic_cost.conventions.token_questions import Weights
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.token_flop.states import Held, last
 from symbolic_cost.ops.conv import Conv
+from symbolic_cost.ops.declare import Model, Operand, Role
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.elementwise import Elementwise
-from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.ops.op import Op, Use
-from symbolic_cost.ops.pattern import Operand
 
 
 def weight_kind(model: Model, states: tuple[Held, ...], op: Op, weight: Operand) -> Weights:

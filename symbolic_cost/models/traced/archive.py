@@ -13,13 +13,12 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import field
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from symbolic_cost.errors import InputError, quote
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 MOST_JSON = 150_000_000
 """Bytes of the longest graph that is read; one of 32 layers has 6 million."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
 from functools import cached_property
 
 from sympy import Integer
@@ -17,12 +16,11 @@ from symbolic_cost.models.traced.acts import Tensor
 from symbolic_cost.models.traced.build import op
 from symbolic_cost.models.traced.placing import Draft, block_of
 from symbolic_cost.models.traced.unused_weights import UnusedWeight
+from symbolic_cost.ops.declare import Op, unread
 from symbolic_cost.ops.graph import OUTSIDE, Part, Place
-from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
-from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import View
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 
 @dataclass(eq=False)

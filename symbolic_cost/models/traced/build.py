@@ -1,7 +1,5 @@
 """Ops from drafts: operands with names of their part, kinds by what makes them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """Acts as drafts of ops of this library."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from symbolic_cost.axes import Role

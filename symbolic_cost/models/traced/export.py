@@ -1,7 +1,5 @@
 """PyTorch modules, exported and read at once; the one place that needs torch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from io import BytesIO
 from typing import Any

@@ -3,10 +3,7 @@
 What torch.export wraps for its own purposes (gradients off, autocast) is written out in place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Any, TypeAlias
 
 from sympy import Expr, Integer
@@ -15,7 +12,7 @@ from symbolic_cost import symbols
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.archive import Archive
 from symbolic_cost.models.traced.shapes import Shapes
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 Size: TypeAlias = Expr | int
 

@@ -5,10 +5,7 @@ repetition is explained by the fields of the configurations; a held-out graph, w
 fitted to, is predicted whole: parameters and FLOP, as formulas in batch and length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,11 +19,10 @@ from symbolic_cost.models.bound import bound
 from symbolic_cost.models.configfile import LARGEST_FILE
 from symbolic_cost.models.traced.imported import traced
 from symbolic_cost.models.traced.monomials import Fitter, Sum
+from symbolic_cost.ops.declare import Model, Op
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
 from symbolic_cost.reading import json_value, read_text
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 FEWEST = 4
 """Graphs, of which one is held out: fewer explain anything."""

@@ -4,8 +4,6 @@ Positions have two names: r in the residual stream and l inside layers (with hea
 or the vocabulary), so that sequence parallelism splits the first alone; t are those of keys.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from symbolic_cost.axes import Axis as Named

@@ -4,16 +4,13 @@ Root-mean-square norms, rotations of queries and keys, and attention op by op ar
 a node in the middle that something else uses as well is left as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 
 from symbolic_cost.models.traced.acts import names_in
 from symbolic_cost.models.traced.graph import Graph, Name, Node
 from symbolic_cost.models.traced.rules.pointwise import passed, rms_norm, rotation
 from symbolic_cost.models.traced.trace import Rule
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 
 def _aten(names: str) -> frozenset[str]:

@@ -4,8 +4,6 @@ A view stands wherever a tensor goes from the residual stream into a layer or ba
 under other axes than its own; what is laid out anew is copied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Roles of axes, found in what acts do with them, each with its reason."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 

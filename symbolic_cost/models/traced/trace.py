@@ -1,7 +1,5 @@
 """What a graph does, in acts: products, functions, lookups, copies over tensors with axes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

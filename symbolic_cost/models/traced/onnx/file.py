@@ -3,11 +3,8 @@
 Numbers of fields are those of onnx.proto3 (github.com/onnx/onnx, IR version 4 to 13).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,7 @@ from typing import Any
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.onnx.wire import Wire, last, last_integer, plain, signed
 from symbolic_cost.reading import mapped
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 MOST_NODES = 200_000
 MOST_NUMBERS = 4_096

@@ -4,8 +4,6 @@ Layer norms, GELU, SiLU, products with a bias, reciprocal roots, and the zeros t
 where all of a row is masked. Something in the middle that is used elsewhere stays as it is.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Products, attention, convolutions and pools."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial

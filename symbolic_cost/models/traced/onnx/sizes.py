@@ -4,8 +4,6 @@ A file says of few values how large they are: the rest follows from the operator
 numbers or expressions in the dynamic dimensions, all of which are taken to be larger than 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from math import prod
