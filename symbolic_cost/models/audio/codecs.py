@@ -4,14 +4,11 @@ A recording of l tokens is one of l frames of codes: as many samples as the step
 convolutions, multiplied, make of them.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import floor, log2, prod
 
 from sympy import Integer
 
-from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail
 from symbolic_cost.layers.unet import First, Repeated
 from symbolic_cost.layers.upsampling import Spread
@@ -21,7 +18,7 @@ from symbolic_cost.models.audio.recordings import tokens_of
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.trails import parts
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.declare import Axis, Model, Role
 
 _APART = (1, 3, 9)
 """How far positions of windows are in the units of DAC."""

@@ -1,7 +1,5 @@
 """Builders of Conformers: of samples, and of frames of a spectrogram."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Expr

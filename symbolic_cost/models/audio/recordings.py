@@ -3,13 +3,8 @@
 A recording of l tokens has 160 l samples, or l frames.
 """
 
-from __future__ import annotations
-
-from dataclasses import replace
-
 from sympy import Expr
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers import conformer as convolved
 from symbolic_cost.layers import speech_frontend
 from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
@@ -28,9 +23,8 @@ from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op, axes
+from symbolic_cost.records import dataclass, replace
 
 SAMPLES = 160
 """Samples of a recording by token of the sequence length."""

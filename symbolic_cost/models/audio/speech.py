@@ -3,8 +3,6 @@
 A recording of l tokens has l frames; Whisper's always has those that its configuration gives.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Integer

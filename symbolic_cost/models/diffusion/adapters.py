@@ -1,7 +1,5 @@
 """Adapters of text to image: maps of an image that steer a UNet, by `_class_name`."""
 
-from __future__ import annotations
-
 from sympy import S
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual

@@ -1,9 +1,6 @@
 """Autoencoders of latents, by `_class_name`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from dataclasses import field
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.unet import GROUPS, Block, Enlarged, First, Repeated, attention, same
@@ -13,7 +10,7 @@ from symbolic_cost.models.diffusion.unet import function_of, grouped, modelled, 
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 Layers = Iterator[tuple[str, Layer]]
 

@@ -1,7 +1,5 @@
 """Blocks of diffusion transformers: streams that a condition modulates, alone or together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
@@ -22,12 +20,8 @@ from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Str
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.titles import retitled
+from symbolic_cost.ops.declare import Op, joined, pointwise, scope, view
 from symbolic_cost.ops.einsum import Einsum, einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.joined import joined
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
 
 Pieces = tuple[str, str, str]
 """Shift, scale and gate."""

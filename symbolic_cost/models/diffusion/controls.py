@@ -4,8 +4,6 @@ Blocks of the network that they steer, each of which hands a product of its imag
 `diffusion`; e_q width of what is handed on, n_p tokens of the prompt.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import groupby
 
@@ -33,12 +31,7 @@ from symbolic_cost.models.diffusion.transformers import (
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, lookup, pointwise, scope, view
 
 
 def _handing(block: tuple[Op, ...], rows: str = "r") -> tuple[Op, ...]:

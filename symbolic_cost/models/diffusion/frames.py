@@ -4,8 +4,6 @@ HunyuanVideo, CogVideoX, and that of Stable Video Diffusion, whose frames only w
 together.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from math import log2
 

@@ -1,7 +1,5 @@
 """The UNet of Stable Video Diffusion, whose stages see frames alone, then together."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from symbolic_cost.layers.conv import Chain, Layer, Maps
@@ -22,8 +20,7 @@ from symbolic_cost.models.diffusion.unet import (
 )
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.declare import Model, pointwise
 from symbolic_cost.records import replace
 
 _DOWN = {"CrossAttnDownBlockSpatioTemporal": True, "DownBlockSpatioTemporal": False}

@@ -3,8 +3,6 @@
 A prompt is attended to beside. Axes: as in `diffusion`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Expr
@@ -37,12 +35,8 @@ from symbolic_cost.models.diffusion.transformers import (
 )
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.declare import Model, Op, Operand, Part, Place, pointwise, scope, view
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.view import view
 
 
 def pixart(fields: Fields, shape: Shape) -> Model:

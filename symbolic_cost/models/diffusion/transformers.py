@@ -5,10 +5,7 @@ in the layers; e_x width of the prompt's embeddings, n_f frequencies of a time s
 the prompt's one vector, n_l rows of the table of classes, pixels those of a patch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import groupby
 
 from sympy import Expr, Integer
@@ -46,12 +43,8 @@ from symbolic_cost.models.diffusion.blocks import (
 )
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, unread
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact
 
 AXES = glossary(

@@ -1,9 +1,6 @@
 """UNets without a prompt, and ControlNets, by `_class_name`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Trail
@@ -27,9 +24,8 @@ from symbolic_cost.models.diffusion.unet import (
 )
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, pointwise
+from symbolic_cost.records import dataclass, replace
 
 
 def plain(fields: Fields, shape: Shape) -> Model:

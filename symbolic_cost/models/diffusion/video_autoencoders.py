@@ -1,7 +1,5 @@
 """Autoencoders of videos, by `_class_name`: Wan and Qwen-Image, HunyuanVideo."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from sympy import Expr, S

@@ -1,7 +1,5 @@
 """Networks whose maps others take: those of every stage stand aside, as "map1", "map2" and on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Masks of what a text names, by a small decoder above a frozen CLIP: CLIPSeg."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token

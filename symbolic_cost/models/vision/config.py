@@ -1,7 +1,5 @@
 """Builder of the vision transformers: from the fields of a configuration to traits and sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace

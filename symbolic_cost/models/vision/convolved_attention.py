@@ -1,7 +1,5 @@
 """Networks whose convolutions are not of residual kinds: CvT, SuperPoint."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, chain
 from symbolic_cost.layers.convolved import Projected
 from symbolic_cost.layers.maps import Normed, perceptron

@@ -1,7 +1,5 @@
 """D-FINE: an RT-DETR whose boxes are distributions of their edges, refined layer by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Depths and classes of pixels from the layers of a transformer: DPT, Depth Anything, GLPN."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual

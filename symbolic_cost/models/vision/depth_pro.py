@@ -1,9 +1,6 @@
 """Depth Pro: a transformer on crops of an image at several scales, one on all of it, and fusion."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import replace
 from math import log2
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
@@ -21,7 +18,7 @@ from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, lists
 from symbolic_cost.models.vision.tokens import DINO, dino
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 _LAST = 32
 """Channels before the last convolution."""

@@ -1,7 +1,5 @@
 """Detectors with a transformer of object queries: DETR and its kin."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual

@@ -1,7 +1,5 @@
 """Detectors of what a text names, whose image and text meet in every layer: Grounding DINO."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.errors import InputError

@@ -1,7 +1,5 @@
 """HGNet of the second version: stages whose layers are all put side by side and squeezed."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Depthwise, Layer, Residual, chain
 from symbolic_cost.layers.maps import Mean
 from symbolic_cost.layers.mask_heads import Scalar

@@ -1,7 +1,5 @@
 """Hiera: attention inside of units of a map, whose later stages attend to all of it."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mean, Mix, Normed, Placed, perceptron
 from symbolic_cost.layers.pool import Pool

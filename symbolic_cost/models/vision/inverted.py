@@ -7,8 +7,6 @@ the first, expansion e, channels c, channels fc that are expanded, share se of a
 activation that is not the network's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from math import ceil

@@ -1,7 +1,5 @@
 """Hierarchical image networks, as chains of layers: ConvNeXt, Swin, SegFormer and others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 

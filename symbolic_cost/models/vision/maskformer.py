@@ -1,7 +1,5 @@
 """Masks told by queries: MaskFormer and Mask2Former."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, Chain, Conv
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.mask_heads import Masks, Shifted

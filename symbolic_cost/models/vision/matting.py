@@ -1,7 +1,5 @@
 """What of an image stands before its background: ViTMatte, a ViTDet beside a stream of details."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual, chain

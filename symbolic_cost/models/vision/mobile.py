@@ -1,7 +1,5 @@
 """Image networks of inverted residuals whose deeper stages attend between patches: MobileViT."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 

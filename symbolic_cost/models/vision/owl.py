@@ -1,7 +1,5 @@
 """Detectors of what a text names: OWL-ViT and OWLv2."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token

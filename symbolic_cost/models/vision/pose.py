@@ -1,7 +1,5 @@
 """Joints of people in images, as a map of each: ViTPose."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, Shifted, perceptron
 from symbolic_cost.layers.skips import Plus, SetAside, Take

@@ -1,7 +1,5 @@
 """More hierarchical image networks: PVT, FocalNet, RegNet, EfficientNet, LeViT."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import ceil
 from types import MappingProxyType

@@ -1,9 +1,6 @@
 """RT-DETR: maps of three sides that mix with each other, and queries that are chosen positions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Layer, Residual, chain
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
@@ -32,7 +29,7 @@ from symbolic_cost.models.vision.detection import Named, block, divided, heads_o
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import convolved, ratio_of
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 _MAPS, _STEP = 3, 32
 """Maps that the backbone hands on, and pixels between the places of the last."""

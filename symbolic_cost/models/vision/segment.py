@@ -1,7 +1,5 @@
 """Segment Anything: a transformer of windows, and a decoder of masks that meets its map."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Segment Anything 2 on images: a Hiera of padded windows, its pyramid, and a decoder of masks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

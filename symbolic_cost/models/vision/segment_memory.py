@@ -1,7 +1,5 @@
 """What a SAM 2 of videos holds for earlier frames: weights, which an image alone does not use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from symbolic_cost.layers.skips import Held

@@ -1,7 +1,5 @@
 """UPerNet: classes of pixels from the maps of all stages of a network."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.pool import AdaptiveMean
 from symbolic_cost.layers.skips import Fork, Plus, SetAside, Take
