@@ -123,11 +123,7 @@ def _term(text: str) -> _Term:
 
 
 def _weights_of_term(model: Model, term: _Term) -> set[Key]:
-    """Return the weights that a term means.
-
-    Raises:
-        InputError: a name that no weight has.
-    """
+    """Return the weights that a term means."""
     every = {key_of(part, weight) for part, _, weight in _weights(model)}
     meant, paths = set[Key](), _paths(model)
     problems = []
@@ -204,11 +200,7 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
 
 
 def _linear(model: Model, term: _Term) -> set[str]:
-    """Return the paths of the linear layers that a term means.
-
-    Raises:
-        InputError: names that mean none.
-    """
+    """Return the paths of the linear layers that a term means."""
     layers = {f"{p.path}.{o.path}": (p, o) for p in model.parts for o in p.ops if is_target(o)}
     inner = {path for path, (p, o) in layers.items() if p.is_block and not routes(model, o)}
     meant, problems = set[str](), []
