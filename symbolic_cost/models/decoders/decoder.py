@@ -58,16 +58,8 @@ if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields
 
 AXES = glossary(
-    attention.AXES,
-    attention_core.AXES,
-    differential.AXES,
-    gated.AXES,
-    latent.AXES,
-    mlp.AXES,
-    moe.AXES,
-    rotary.AXES,
-    tokens.AXES,
-    axes("n_e hidden, one whole"),
+    *(layer.AXES for layer in (attention, attention_core, differential, gated, latent, mlp, moe)),
+    *(rotary.AXES, tokens.AXES, axes("n_e hidden, one whole")),
 )
 
 
@@ -218,13 +210,7 @@ class Decoder:
         steps = own.steps | step if on else own.steps & ~step
         return self.attended(core=replace(own, steps=steps))
 
-    def declare(
-        self,
-        name: str,
-        kinds: Iterable[Kind],
-        shape: Shape,
-        predicted: int = 0,
-    ) -> Model:
+    def declare(self, name: str, kinds: Iterable[Kind], shape: Shape, predicted: int = 0) -> Model:
         """Declare the model.
 
         Args:
@@ -273,7 +259,6 @@ class Decoder:
         return (angles(self.rotated.value, self.reads.angles),) if turns else ()
 
     def _fitted(self, shape: Shape, *, shared: bool) -> Decoder:
-        """Return the family as it runs on a shape."""
         fitted = replace(self, mixers={name: m.on(shape) for name, m in self.mixers.items()})
         if isinstance(self.attention, LatentAttention):
             if shape.c != 0 and self.attention.expansion is Expansion.OWN:
@@ -316,7 +301,6 @@ class Decoder:
         return kind.mixer != NONE and (other is None or isinstance(other, Beside))
 
     def _mixer(self, kind: Kind) -> Layer:
-        """Return what brings positions together in layers of a kind."""
         attention = self.attention
         if kind.mixer in self.mixers:
             return self.mixers[kind.mixer]
@@ -324,7 +308,6 @@ class Decoder:
         return replace(attention, **{**usual, **self.variants}.get(kind.mixer, {}))  # type: ignore[arg-type]
 
     def _side_by_side(self, attention: Layer, layer: Layer) -> tuple[Op, ...]:
-        """Declare a block whose two branches read the same x."""
         shared = self.order is Order.SHARED_NORM
         second = "attention.entry" if shared else "mlp.entry"
         norm = (self.branch.normed("norm"),)

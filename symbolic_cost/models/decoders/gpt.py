@@ -98,7 +98,6 @@ class GPT:
         return Shape(exact(self.b), exact(self.l))
 
     def _decoder(self) -> Decoder:
-        """Return GPT-2 with other parts and sizes."""
         width, heads = exact(self.e), exact(self.h)
         entry = Entry.POSITION | Entry.DROP if self.dropout else Entry.POSITION
         return replace(

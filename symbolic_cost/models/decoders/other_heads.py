@@ -44,25 +44,20 @@ class OtherHeads:
 
     @property
     def axes(self) -> Glossary:
-        """Roles of its axes."""
         return axes("k_s head, g_s group, d_s width")
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         ops = retitled(self.layer.ops(), self.letters)
         return turned(ops) if "d" in self.letters else ops
 
     def on(self, shape: Shape) -> OtherHeads:  # noqa: ARG002 - it runs alike on every shape
-        """Return the layer itself."""
         return self
 
     def sizes(self, shape: Shape) -> Mapping[str, Expr]:  # noqa: ARG002
-        """Return the sizes of its own axes."""
         heads, queries = symbols.g_s, symbols.h_s if self.queries else symbols.h
         return {"k_s": heads, "g_s": queries / heads, "d_s": symbols.q_s}
 
     def read(self, fields: Fields) -> tuple[OtherHeads, dict[str, int]]:
-        """Return the layer and its sizes by symbol."""
         heads, width = self.sized(fields)
         queries = self.queries or fields.size("num_attention_heads")
         fields.require(

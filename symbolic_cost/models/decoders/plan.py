@@ -83,7 +83,6 @@ def _window(fields: Fields, width: int | None) -> int | None:
 
 
 def _mixers(fields: Fields, decoder: Decoder, layers: int, window: int | None) -> list[str]:
-    """Return for every layer what brings positions together: as listed, or by the family's rule."""
     windows, first = decoder.windows, 0
     if windows.switched:
         switched_on = fields.flag("use_sliding_window", default=False)

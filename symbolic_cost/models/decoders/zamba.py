@@ -29,7 +29,6 @@ class Zamba(Decoder):
 
     @property
     def own_axes(self) -> Glossary:
-        """Roles of axes that this family alone has."""
         return axes("e_g hidden, e_c hidden, r_a latent, r_q latent")
 
     def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
