@@ -55,7 +55,6 @@ class _Reader:
         return bytes(data[:_LONGEST]).decode(errors="replace")
 
     def value(self, kind: int) -> Any:  # noqa: ANN401 - a value of any type
-        """Return a value; of an array that is long, its length alone."""
         if kind == _TEXT:
             return self.text()
         if kind != _ARRAY:

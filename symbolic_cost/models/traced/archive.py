@@ -81,13 +81,7 @@ def _read(file: BinaryIO, place: str) -> Archive:
             program = _json(archive, graphs[0], place)
             weights = [one for one in entries if _is(one.filename, _WEIGHTS)]
             config = _json(archive, weights[0], place).get("config") if weights else {}
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        EOFError,
-        RuntimeError,
-        zlib.error,
-    ) as error:
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError, zlib.error) as error:
         raise InputError(
             f"{place}: is no archive of torch.export.save (a zip, .pt2): {quote(str(error))}"
         ) from None

@@ -13,9 +13,8 @@ from functools import cached_property
 from sympy import Integer
 
 from symbolic_cost.models.traced.acts import Tensor
-from symbolic_cost.models.traced.build import op
+from symbolic_cost.models.traced.build import UnusedWeight, op
 from symbolic_cost.models.traced.placing import Draft, block_of
-from symbolic_cost.models.traced.unused_weights import UnusedWeight
 from symbolic_cost.ops.declare import Op, unread
 from symbolic_cost.ops.graph import OUTSIDE, Part, Place
 from symbolic_cost.ops.pattern import Operand, Pattern
@@ -189,7 +188,6 @@ def _folded(segments: Sequence[Segment], *, folds: bool) -> list[Part]:
 
 
 def _path(segment: Segment, several: Counter[str], segments: Sequence[Segment]) -> str:
-    """Return the path of a part."""
     if segment.block is not None:
         listed, place = segment.block
         return listed if several[listed] == 1 else f"{listed}.{place}"

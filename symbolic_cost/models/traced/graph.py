@@ -111,7 +111,6 @@ def graph(archive: Archive) -> Graph:
 
 
 def _only(tagged: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return tag and value of a union, which has one."""
     return next(iter(tagged.items()))
 
 
@@ -156,7 +155,6 @@ class _Reader:
         )  # fmt: skip
 
     def _inputs(self) -> tuple[dict[str, str], list[str], list[str]]:
-        """Return weights with their names, constants, and inputs of the user."""
         weights: dict[str, str] = {}
         constants: list[str] = []
         inputs: list[str] = []
@@ -193,7 +191,6 @@ class _Reader:
         return int(read) if read.is_Integer else read
 
     def _scope(self, scope: Mapping[str, Any], prefix: str, path: str, depth: int) -> None:
-        """Read values and nodes of a graph, or of one inside of it."""
         if depth > _DEEPEST:
             raise InputError(f"{self._place}: graphs are nested more than {_DEEPEST} deep")
         for name, entry in scope["tensor_values"].items():
@@ -288,7 +285,6 @@ def _names(tagged: Mapping[str, Any]) -> list[str]:
 
 
 def _symbol_names(text: str) -> list[str]:
-    """Return the names in Symbol('...') of a text."""
     return [part.partition("'")[0] for part in text.split("Symbol('")[1:]]
 
 
@@ -321,7 +317,6 @@ def dynamic(places: Mapping[str, tuple[str, str]]) -> dict[str, Expr]:
 
 
 def _further(name: str, meaning: str) -> Expr:
-    """Return the symbol of a dynamic dimension beyond the glossary's."""
     if name in symbols.GLOSSARY:
         return symbols.symbol(name)
     return symbols.register(name, f"{meaning} of an imported model")

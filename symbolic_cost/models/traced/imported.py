@@ -166,7 +166,6 @@ def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:
 
 
 def _with_unused_weights(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft]:
-    """Return drafts that hold the weights that no op has."""
     used = {
         t.weight.partition(PART)[0] for draft in drafts for t, _ in (*draft.inputs, *draft.biases)
     }

@@ -105,11 +105,7 @@ def _read(path: Path) -> Traced:
 
 
 def _explained(fitter: Fitter, fitted: Sequence[Traced]) -> Lifted:
-    """Explain all sizes and repetitions.
-
-    Raises:
-        InputError: every one that no short sum explains.
-    """
+    """Explain all sizes and repetitions."""
     first = fitted[0].model
     axes = [_matched(fitted[0], other) for other in fitted]
     problems: list[str] = []
@@ -137,11 +133,7 @@ def _explained(fitter: Fitter, fitted: Sequence[Traced]) -> Lifted:
 
 
 def _matched(first: Traced, other: Traced) -> dict[str, Expr]:
-    """Return the size in another graph of every axis of the first, found by where it stands.
-
-    Raises:
-        InputError: parts, ops or axes that are not those of the first.
-    """
+    """Return the size in another graph of every axis of the first, found by where it stands."""
     ours, theirs = first.model.parts, other.model.parts
     sizes: dict[str, Expr] = {}
     if [len(part.ops) for part in ours] != [len(part.ops) for part in theirs]:
@@ -172,11 +164,7 @@ def _number(value: Fraction) -> Expr:
 
 
 def _check(family: Lifted, held: Traced) -> None:
-    """Compare the prediction with the held-out graph.
-
-    Raises:
-        InputError: it differs.
-    """
+    """Compare the prediction with the held-out graph."""
     rules = preset("torch-flop-counter")
     tables = [cost(one, rules) for one in (family.at(held.fields), held.model)]
     asked: dict[str, Any] = {

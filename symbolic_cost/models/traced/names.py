@@ -106,11 +106,9 @@ class Naming:
         return name
 
     def _distinct(self, one: Axis, other: Axis) -> bool:
-        """Tell whether no op has both of two axes."""
         return other not in self._beside.get(one, ()) and one not in self._beside.get(other, ())
 
     def _inside(self, act: Act) -> bool:
-        """Tell whether an act runs inside a layer."""
         dims = [d for use in act.uses for d in use.want] + [d for t in act.outs for d in t.dims]
         axes = self._axes(dims)
         roles = {self.roles.role(axis) for axis in axes}

@@ -115,7 +115,6 @@ class _Finder:
         return node if node is not None and node.target in targets else None
 
     def _only_user(self, name: str) -> Node | None:
-        """Return what uses a value, casts aside, if it is one node."""
         users: list[Node] = []
         stack = [name]
         while stack:
@@ -169,7 +168,6 @@ class _Finder:
         self.patterns.replaced[last.index] = rule
 
     def _scale(self, name: str) -> tuple[str, bool] | None:
-        """Return the weight that a scale is, and whether one is added to it."""
         base = self._base(name)
         if base in self._graph.weights:
             return base, False
@@ -275,7 +273,6 @@ class _Finder:
         return next((name for name in taken if not self._is_constant(name)), taken[0])
 
     def _is_constant(self, name: str) -> bool:
-        """Tell whether a value comes from no weight."""
         stack, seen = [name], {name}
         while stack:
             here = stack.pop()

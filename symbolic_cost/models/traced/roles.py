@@ -67,7 +67,6 @@ class Roles:
             self.known.setdefault(axis, AxisRole(role, copy, reason))
 
     def _products(self) -> Iterator[tuple[Act, list[tuple[Ref, dict[str, Dim]]], dict[str, Dim]]]:
-        """Yield products with the dimensions of every operand and of the result by letter."""
         for act in self._trace.acts:
             if act.kind == "einsum":
                 letters = act.options["letters"]

@@ -154,7 +154,6 @@ class _Reader:
         )
 
     def tensor(self, message: int | memoryview) -> Stored:
-        """Read a tensor; its numbers where they are few."""
         wire = self._wire
         fields: dict[int, Any] = {1: self._dims, 8: wire.text, 16: self._kind}
         held = wire.read(message, fields | dict.fromkeys((2, 4, 5, 7, 9), plain))
@@ -188,7 +187,6 @@ class _Reader:
         return tuple(numbers) if len(numbers) == count else None
 
     def _value(self, message: int | memoryview) -> tuple[str, Shape, str]:
-        """Return name, shape and kind of a value."""
         held = self._wire.read(message, {1: self._wire.text, 2: self._type, 4: self._kind})
         shapes = [shape for shape in held[2] if shape is not None]
         return last(held[1]), (shapes or [Shape(0, None)])[-1], last(held[4])

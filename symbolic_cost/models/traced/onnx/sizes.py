@@ -192,11 +192,7 @@ def whole_or_part(value: Expr | float) -> Size:
 
 
 def _bounded(size: Expr) -> Expr:
-    """Return a size that is not too long: crafted ones double with every node.
-
-    Raises:
-        ValueError: it is.
-    """
+    """Return a size that is not too long: crafted ones double with every node."""
     if sum(1 for _ in islice(preorder_traversal(size), _LONGEST)) == _LONGEST:
         raise ValueError(f"a size is a formula of more than {_LONGEST} terms")
     return size
