@@ -97,7 +97,6 @@ class Adapter:
         )
 
     def _declared(self, base: Operand, y: Operand) -> Iterator[Op]:
-        """Declare both products, the scaling and the sum."""
         path, (x,), weight = self.target.path, self.target.inputs, self._weight
         before = self._before
         taken = x if before is None else before.inputs[0]

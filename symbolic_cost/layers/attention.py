@@ -183,15 +183,11 @@ class Attention:
             cache("index_keys", cached, kept=f"b {at.kept} {d}"),
             einsum("index_scores", scored, frozen=True),
             pointwise(
-                "index_choice",
-                f"!index_scores{pairs} -> chosen{pairs}:index",
-                "choice",
-                row=at.key,
+                "index_choice", f"!index_scores{pairs} -> chosen{pairs}:index", "choice", row=at.key
             ),
         )
 
     def _opened(self) -> tuple[Op, ...]:
-        """Declare the gate of the core's result."""
         if self.gate is Gate.NONE:
             return ()
         rows, heads = f"b {self.at.query}", self.heads.query

@@ -263,7 +263,6 @@ class _Shape:
 
     @property
     def operands(self) -> tuple[str, str, str]:
-        """Queries, keys and values."""
         keys, values = self.names
         return (
             self._written("q", f"{self.at.query} {self.query} d"),
@@ -273,12 +272,10 @@ class _Shape:
 
     @property
     def context(self) -> str:
-        """The result."""
         return self._written(self.result, f"{self.at.query} {self.query} {self.value}")
 
     @property
     def square(self) -> str:
-        """Axes of scores and probabilities."""
         return f"[b {self.query} {self.at.query} {self.at.key}]{self.precision}"
 
     def _written(self, name: str, axes: str) -> str:
@@ -287,7 +284,6 @@ class _Shape:
 
 
 def _copies(heads: Heads, at: Positions, value: str) -> tuple[Op, ...]:
-    """Declare keys and values copied to every query head."""
     return tuple(
         pointwise(
             f"copy_{name}",

@@ -69,7 +69,6 @@ class Blocks(Attention):
         )
 
     def _blocks(self, name: str) -> Op:
-        """Declare the keys or values that every block sees."""
         beside, laid = (f", sum_{name}[b {self.sums} h d]", f"l {self.sums}")
         pair = f"{name}[b l h d]{beside if self.sums else ''}"
         return pointwise(

@@ -68,7 +68,6 @@ class CompressedAttention:
         )
 
     def _far(self) -> tuple[Op, ...]:
-        """Declare keys at compressed positions, and all keys."""
         if not self.pooled:  # such layers keep values apart
             own = "kv_own[b l d] -> near_values[b near d]"
             return (cache("cache_values", own, kept="b m_near d"),)
@@ -89,7 +88,6 @@ class CompressedAttention:
         return scope("window", core, q="q", keys=keys, values=values, context="turned")
 
     def _output(self) -> tuple[Op, ...]:
-        """Declare the output projection, by groups."""
         back = partial_rotation("rotate_back", "turned", "context", "b l k_s g_s")
         if self.whole:
             groups, low = "k_s", "context[b l k_s g_s d], *w[k_s g_s d r_o]"

@@ -168,12 +168,10 @@ _KERNEL = ("u", "s", "t")
 
 
 def _each(size: Sizes, axes: int) -> tuple[int, ...]:
-    """Return a size for every axis."""
     return (size,) * axes if isinstance(size, int) else size
 
 
 def _added(padding: Padding, kernels: tuple[int, ...], apart: int) -> Iterator[int]:
-    """Yield how many positions are added along every axis."""
     for place, kernel in enumerate(kernels):
         if isinstance(padding, Pad):
             yield apart * (kernel - 1)

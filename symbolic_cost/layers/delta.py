@@ -96,7 +96,6 @@ def _projections(decay: Decay) -> tuple[Op, ...]:
 
 
 def _steps(d: str) -> tuple[Op, ...]:
-    """Declare the rule for single positions, element by element."""
     state = "[b l h n d v]"
     return (
         pointwise("many_k", "key[b l h d] -> keys[b l h n d]", "copy"),

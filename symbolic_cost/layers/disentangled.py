@@ -98,7 +98,6 @@ class Disentangled(Attention):
         )
 
     def _near(self) -> tuple[Op, ...]:
-        """Declare the scores of distances."""
         return (
             einsum("to_distances", "q[b l h d], rel_k[s_rel h d] -> from_queries[b h l s_rel]"),
             einsum("of_distances", "keys[b t h d], rel_q[s_rel h d] -> from_keys[b h t s_rel]"),

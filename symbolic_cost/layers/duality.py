@@ -82,7 +82,6 @@ class Duality:
         )
 
     def _projections(self) -> tuple[Op, ...]:
-        """Declare the parts of the input projection."""
         plain = {f"plain_{name}": axes for name, axes in _CHANNELS.items()}
         parts = {"gate": "h d", **plain, "raw": "h"}
         return tuple(

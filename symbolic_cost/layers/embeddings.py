@@ -96,7 +96,6 @@ class Words:
         return steps
 
     def _sums(self, axes: str) -> list[Step]:
-        """Return what is added to the tokens, and the norm and dropout of the sum."""
         width = axes.strip("[]").split()[-1]
         steps = [self._added(name, f"{self.at[0]} {width}", axes) for name in self.tables]
         if self.norm is not None:

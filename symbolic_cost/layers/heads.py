@@ -335,7 +335,6 @@ def hidden_layer(
 
 
 def _selected(take: Take, stream: str) -> tuple[Op, ...]:
-    """Declare what is taken of a stream, as taken[b one e] or taken[b l e]."""
     if take is Take.EACH:
         return (view("gather", f"{stream}[b r e] -> taken[b l e]"),)
     if take in {Take.FIRST, Take.BOTH}:

@@ -107,7 +107,6 @@ class Joint:
                 )
 
     def _joined(self) -> Iterator[Op]:
-        """Declare queries, keys and values of all streams, rotated if they are."""
         for name in "qkv":
             turned = self.rotated is not Rotated.NOTHING and name != "v"
             result = f"plain_{name}" if turned else name

@@ -75,7 +75,6 @@ class LatentAttention:
         )
 
     def _closing(self) -> tuple[Op, ...]:
-        """Declare the gate and the output projection."""
         if self.gate is Gate.NONE:
             return output(FULL, "k g", bias=Bias.NONE, width="d_v")
         heads = "[b l k g]"
@@ -150,7 +149,6 @@ class LatentAttention:
         )
 
     def _queries(self, *parts: tuple[str, str, str]) -> tuple[Op, ...]:
-        """Declare the parts of the queries, as (name, width, result)."""
         if not self.query:
             return tuple(
                 einsum(name, f"full[b l e], *w[e k g {width}] -> {result}[b l k g {width}]")

@@ -114,7 +114,6 @@ def _inside() -> tuple[Op, ...]:
 
 
 def _states() -> tuple[Op, ...]:
-    """Declare the state after every block."""
     state = "h d v"
     return (
         einsum("gain", f"many_k[b y j h d], many_v[b y j h v] -> gain[b y {state}]"),

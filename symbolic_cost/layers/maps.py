@@ -183,13 +183,11 @@ class Reduced:
         trail.add(self._joined(name, context, (h, d), result), result)
 
     def _joined(self, name: str, context: str, heads: tuple[str, str], result: Maps) -> Op:
-        """Declare the result of the values of all heads."""
         channel = result.axes[1]
         out = f"*w[{' '.join(heads)} {channel}] + *bias[{channel}]"
         return einsum(f"{name}.proj", f"{context}, {out} -> {result}")
 
     def _keys(self, name: str, trail: Trail, asked: Maps) -> tuple[Maps, Maps]:
-        """Declare what keys and what values are made of."""
         batch, channel, *own = trail.at.axes
         if self.attended:
             valued = trail.aside[self.attended]
@@ -237,7 +235,6 @@ def attended(name: str, trail: Trail, q: str, key: str, value: str) -> str:
 
 
 def _axes(tensor: str) -> list[str]:
-    """Return the axes of a tensor as patterns write it."""
     return tensor.partition("[")[2].removesuffix("]").split()
 
 

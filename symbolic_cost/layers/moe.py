@@ -128,7 +128,6 @@ class MixtureOfExperts:
         )
 
     def _choice(self) -> tuple[Op, ...]:
-        """Declare the choice of experts."""
         corrected = "corrected[b r o]:single"
         chosen = f"{_CHOSEN}, places[b r a]:index"
         if Trait.CORRECTED not in self.traits:
@@ -139,7 +138,6 @@ class MixtureOfExperts:
         )
 
     def _share(self) -> tuple[Op, ...]:
-        """Declare the weights of the chosen experts."""
         held, weighed = self.shares.precision, Trait.WEIGHED in self.traits
         pattern = f"{_CHOSEN} -> {'plain_shares' if weighed else 'shares'}[b r a]{held}"
         plain = self.shares is Shares.PLAIN
@@ -158,13 +156,11 @@ class MixtureOfExperts:
         )
 
     def _narrowed(self) -> tuple[Op, ...]:
-        """Declare the projection of a token to what experts see, where it rests."""
         if not self.latent:
             return ()
         return (einsum("narrow", f"x[b r e], *w[e {self.latent}] -> narrow[b r {self.latent}]"),)
 
     def _widened(self, result: str) -> tuple[Op, ...]:
-        """Declare the projection back."""
         if not self.latent:
             return ()
         return (
@@ -202,7 +198,6 @@ class MixtureOfExperts:
         )
 
     def _shared(self, result: str) -> tuple[Op, ...]:
-        """Declare the expert that sees every token, and its sum with the others."""
         if not self.shared:
             return ()
         mlp: GatedMLP | MLP = GatedMLP(self.function, width=self.shared)

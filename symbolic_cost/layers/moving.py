@@ -114,7 +114,6 @@ class Transformer:
 
     @staticmethod
     def _frames(name: str, trail: Trail) -> None:
-        """Declare the embedding of the numbers of frames, aside."""
         batch, channel, frames, *_ = trail.at.axes
         wide = trail.new_axis("c", 4 * trail.length(channel), Role.HIDDEN)
         into = trail.new_axis("c", trail.length(channel))

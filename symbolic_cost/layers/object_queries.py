@@ -122,11 +122,9 @@ class Sampled:
         trail.add(self._joined(name, context, result), result)
 
     def _valued(self, name: str, seen: Maps, value: str) -> Op:
-        """Declare the values that are sampled."""
         return _product(name, "value", seen, value)
 
     def _joined(self, name: str, context: str, result: Maps) -> Op:
-        """Declare the result of the values of all heads."""
         out = f"*w[{' '.join(_heads(context))} {result.axes[1]}] + *bias[{result.axes[1]}]"
         return einsum(f"{name}.proj", f"{context}, {out} -> {result}")
 

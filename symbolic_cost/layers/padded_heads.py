@@ -37,7 +37,6 @@ class PaddedCore(AttentionCore):
 
 
 def _wide(op: Op, names: tuple[str, ...]) -> Op:
-    """Return an op of the core on padded heads."""
 
     def axes(old: tuple[str, ...]) -> tuple[str, ...]:
         return tuple("d_x" if axis == "d" else axis for axis in old)

@@ -64,5 +64,4 @@ def _pooled(function: str) -> tuple[Op, ...]:
 
 
 def _inside(ops: tuple[Op, ...], old: str, new: str) -> tuple[Op, ...]:
-    """Return ops with one tensor renamed."""
     return tuple(op.mapped(lambda o: o.renamed(new) if o.tensor == old else o) for op in ops)

@@ -245,7 +245,6 @@ class Biased:
         trail.add(pointwise(name, f"{name}.proj[{' '.join(rows)}] -> {result}", "copy"), result)
 
     def _strided(self, name: str, trail: Trail) -> Maps:
-        """Declare the positions of queries."""
         if self.stride == 1:
             return trail.at
         batch, channel, *sides = trail.at.axes
@@ -256,5 +255,4 @@ class Biased:
         return result
 
     def _offsets(self, keys: int, queries: int) -> int:
-        """Return how many distances there are along a side."""
         return len({abs(i * self.stride - j) for i in range(queries) for j in range(keys)})

@@ -70,7 +70,6 @@ class CrossAttention:
         )
 
     def _projected(self, name: str, operands: str, axes: str) -> tuple[Op, ...]:
-        """Declare queries, keys or values, the first two normalised if they are."""
         if self.norm is None or name == "v":
             return (einsum(name, f"{operands} -> {name}{axes}"),)
         heads = self.heads.query if name == "q" else self.heads.key
@@ -84,7 +83,6 @@ class CrossAttention:
         return f" + *bias[{heads} d]" if which in self.bias else ""
 
     def _memory(self) -> tuple[Op, ...]:
-        """Declare the keys and values of the memory."""
         source, heads, width = self.source, self.heads.key, self.width
         writes = tuple(
             joined(name, name[0], heads, source, self.cache) for name in ("keys", "values")

@@ -102,7 +102,6 @@ class Branch:
         return self.norm.op(name, f"{x}[{self.axes}]", f"{y}[{self.axes}]", row=row)
 
     def _links(self) -> list[Step]:
-        """Return what follows the layer."""
         axes = f"[{self.axes}]"
         links: list[Step] = []
         if self.placing in {Placing.SANDWICH, Placing.RESULT}:

@@ -59,7 +59,6 @@ class SelectiveScan:
         return f"b l {self.heads} {axis}" if self.heads else f"b l {axis}"
 
     def _selection(self) -> tuple[Op, ...]:
-        """Declare what depends on the input: time step, and what goes into and out of the state."""
         parts = {"low": "low", "into": "s", "outof": "s"}
         j, mixed, low = self._channels, self._each("mixed"), self._each("low")
         raised = f"{self.heads} low i" if self.heads else "low j"

@@ -148,7 +148,6 @@ class Scores:
 
 
 def _transformed(layer: Hidden | None) -> tuple[tuple[Op, ...], str]:
-    """Declare a hidden layer on x[b r e], if there is one, and name what follows it takes."""
     if layer is None:
         return (), "x"
     transformed = "transformed[b r n_e]"

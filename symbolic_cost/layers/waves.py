@@ -73,7 +73,6 @@ class Memory:
 
 
 def _titled(op: Op, titles: Mapping[str, str]) -> Op:
-    """Return an op under other axes."""
 
     def axes(old: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(titles.get(axis, axis) for axis in old)

@@ -72,7 +72,6 @@ class Windowed:
         return tuple(ops)
 
     def _distances(self, name: str, trail: Trail, h: str, pairs: str) -> tuple[Op, ...]:
-        """Declare the bias of every pair of positions of a window."""
         rows = trail.new_axis("p", (2 * self.side - 1) ** 2)
         bias = f"{name}.bias[{h} {pairs}]"
         if not self.computed:
@@ -90,7 +89,6 @@ class Windowed:
         )
 
     def _core(self, name: str, rows: str, there: str) -> tuple[Op, ...]:
-        """Declare scores, what is added to them, and the sum of values."""
         batch, n, l, h, _ = rows.split()
         t = there.split()[2]
         square = f"[{batch} {n} {h} {l} {t}]"

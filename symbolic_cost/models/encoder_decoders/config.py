@@ -234,7 +234,6 @@ TARGET = "o"
 
 
 def _source_words(fields: Fields) -> int | None:
-    """Read the vocabulary of the source, where it is not that of the target."""
     return fields.size("src_vocab_size") if fields.family == "fsmt" else None
 
 

@@ -232,7 +232,6 @@ class Seq2Seq:
     def _layers(
         self, perceptron: MLP | GatedMLP, layers: Expr, sparse: int
     ) -> Iterator[tuple[str, tuple[Op, ...], Expr]]:
-        """Yield path, perceptron and number of the blocks of each kind."""
         if layers - sparse != 0:
             yield "block", perceptron.ops(), layers - sparse
         if self.experts is not None and sparse:
@@ -259,10 +258,7 @@ class Seq2Seq:
         )
         inner = {old: new for old, new in names.items() if old not in TO_TARGET} | {"e_s": "e"}
         inner |= _UNPADDED if self._padded else {}
-        return (
-            *retitled((*self._by_distance("each"), *first), names),
-            *retitled(second, inner),
-        )
+        return (*retitled((*self._by_distance("each"), *first), names), *retitled(second, inner))
 
     def _core(self) -> attention_core.AttentionCore:
         biased = "" if self.distances is Distances.NONE else "position"
@@ -272,11 +268,9 @@ class Seq2Seq:
         return {} if self.distances is Distances.NONE else {"position": "position"}
 
     def _shared(self, side: str) -> dict[str, str]:
-        """Return the port of the biases that all blocks share."""
         return {"position": f"{side}.position"} if self.distances is Distances.ONCE else {}
 
     def _by_distance(self, place: str) -> tuple[Op, ...]:
-        """Declare the biases by distance if they are made in this place."""
         here = {"each": Distances.EACH, "once": Distances.ONCE}[place]
         return (distances(SOURCE),) if self.distances is here else ()
 

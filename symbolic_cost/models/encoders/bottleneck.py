@@ -19,7 +19,6 @@ from symbolic_cost.records import dataclass
 
 
 def _scaled(axes: str) -> list[Step]:
-    """Return a scale and a shift of every feature, in place of a norm."""
     width = axes.strip("[]").split()[-1]
     scale, shift = f"{{}}{axes}, *scale[{width}] -> {{}}{axes}", f"*shift[{width}]"
     return [
@@ -54,7 +53,6 @@ class Trigrams(Words):
     near: str = "c "
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         narrow, axes, tokens = "[b r w_t]", "[b r e]", f"[b r {self.near}w_t]"
         weight = f"*w[{self.near}w_t e] + *bias[e]"
         beside: list[Step] = [lambda x, y: pointwise("near", f"{x}{narrow} -> {y}{tokens}", "copy")]
@@ -76,7 +74,6 @@ class Narrowed(Attention):
     """Attention to y[b r e_b] with values of x[b r e], queries and keys of shared[b r e_b]."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         bias, out = " + *bias[h d]", "[b l h d]"
         return (
             view("gather", "x[b r e] -> full[b l e]"),
@@ -96,7 +93,6 @@ class Widened(Predicted):
     """Tokens, whose table is narrower than the stream: other features have a weight apart."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer, and the loss."""
         hidden = self.hidden
         before = (
             ()
@@ -129,7 +125,6 @@ class Bottlenecked(Encoder):
     networks: int = 4
 
     def block(self, *, bare: bool = False, windowed: bool = False) -> tuple[Op, ...]:  # noqa: ARG002
-        """Declare one block from x[b r e] to y[b r e]."""
         narrow = "[b r e_b]"
         product = f"x[b r e], *w[e e_b] + *bias[e_b] -> u{narrow}"
         ops: list[Op] = []

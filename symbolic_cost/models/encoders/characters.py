@@ -34,7 +34,6 @@ class Hashed(Words):
     """Embedding of characters by the rows of several tables, side by side."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         narrow, axes = "[b l n_h w_h]", "[b r e]"
         steps: list[Step] = [
             lambda x, y: lookup("hash", f"!{x}[b l n_h]:index, *table[n_h n_b w_h] -> {y}{narrow}"),
@@ -74,7 +73,6 @@ class Characters(Encoder):
         )
 
     def _narrowed(self) -> tuple[Op, ...]:
-        """Declare fewer positions, of which the first stays as it is, from x[b r_c e]."""
         act = self.perceptron.function
         return (
             view("first", "x[b r_c e] -> first[b one e]"),

@@ -316,7 +316,6 @@ class Encoder:
                 yield shared, Integer(len(own))
 
     def _tail(self, head: str) -> Iterator[Part]:
-        """Yield the pooler and the head."""
         both = head == PAIRED and PAIRED not in self.heads
         read = head == TRUNK or both
         runs = read or (Habit.POOL in self.habits and not self._reads_pooler(head))
@@ -336,7 +335,6 @@ class Encoder:
             yield Part("head", own.ops(), takes={"x": "", **before})
 
     def _reads_pooler(self, head: str) -> bool:
-        """Whether a head starts with the hidden layer that is the pooler."""
         classifier = self.heads.get(head)
         return isinstance(classifier, Classes) and classifier.hidden == self.pooler
 

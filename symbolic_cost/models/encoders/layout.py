@@ -51,7 +51,6 @@ class TwoStreams(Encoder):
 
 
 def _after(branch: Branch, path: str, x: str, y: str) -> tuple[Op, ...]:
-    """Declare what follows a layer that is declared already."""
     return branch.around(path, (), x, y)
 
 

@@ -85,7 +85,6 @@ def joined(name: str, text: Model, own: Joining) -> Model:
 
 
 def _unseen(part: Part) -> bool:
-    """Whether nothing flows back through a part."""
     return any(isinstance(op, Unread) for op in part.ops)
 
 

@@ -7,9 +7,8 @@ from typing import ClassVar
 from sympy import Expr, Integer
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.nested.sections import MERGER, resampler
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import config as vision_config
 from symbolic_cost.models.vision.transformer import Sizes
 from symbolic_cost.ops.declare import Model, Op
@@ -68,7 +67,6 @@ class Resampler(Middle):
     tiled: ClassVar[bool] = True
 
     def read(self, fields: Fields, inner: Fields, text: Model, e: int, merge: int) -> Beside:  # noqa: ARG002
-        """Read the resampler."""
         return Beside((int(text.sizes["f"]), e), *resampler(fields, self.key))
 
 
@@ -77,7 +75,6 @@ class Merger(Middle):
     """A perceptron whose width stands in the section of the tower."""
 
     def read(self, fields: Fields, inner: Fields, text: Model, e: int, merge: int) -> Beside:  # noqa: ARG002
-        """Read the width."""
         return Beside((inner.size(MERGER), int(text.sizes["e"])))
 
 
@@ -89,7 +86,6 @@ class Halved(Middle):
     feature: ClassVar[str] = "full"
 
     def read(self, fields: Fields, inner: Fields, text: Model, e: int, merge: int) -> Beside:  # noqa: ARG002
-        """Read the width."""
         wide = fields.size(self.key, int(text.sizes["e"]))
         fields.require(holds=wide % 2 == 0, problem="an even width is halved", name=self.key)
         return Beside((wide // 2, e))
@@ -144,7 +140,6 @@ def images(own: Seeing) -> Images:
 
 
 def _fixed(own: Seeing) -> Images:
-    """Return images of the sides that the tower has."""
     _check_grid(own)
     number = own.shape.i / own.tokens
     if number.is_integer is False:

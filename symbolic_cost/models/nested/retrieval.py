@@ -6,11 +6,9 @@ from dataclasses import replace
 from sympy import Integer
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.bound import bound
+from symbolic_cost.models.build import Fields, Shape, bound
 from symbolic_cost.models.config import imported
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Model, Part, axes, einsum
 
 AXES = axes("w_c hidden")

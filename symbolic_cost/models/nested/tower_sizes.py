@@ -34,7 +34,6 @@ def tower_sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _following(formula: str, sizes: Mapping[str, int]) -> int:
-    """Return the size that follows from others, at least one."""
     return max(_value(ast.parse(formula, mode="eval").body, sizes), 1)
 
 
