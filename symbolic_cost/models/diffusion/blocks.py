@@ -40,7 +40,6 @@ def pieces_of(stream: Stream, pieces: tuple[str, ...]) -> tuple[Op, ...]:
 
 
 def _piece_names(stream: Stream, pieces: Pieces) -> Pieces:
-    """Return the names of a stream's pieces."""
     shift, scale, gate = (f"{stream.name}.{piece}" for piece in pieces)
     return shift, scale, gate
 
@@ -154,7 +153,6 @@ _STREAMS = ((IMAGE, "x"), (TEXT, "prompt"))
 
 
 def _pieces_of_last() -> tuple[Op, ...]:
-    """Declare the modulation of a prompt that goes no further."""
     names = {"shift": "text.shift_a", "scale": "text.scale_a"}
     return scope("text.modulation", modulation(LAST), cond="cond", **names)
 

@@ -13,6 +13,7 @@ from symbolic_cost import symbols
 from symbolic_cost.layers.conditioning import conditioned
 from symbolic_cost.layers.joint_attention import IMAGE, TEXT, Joint
 from symbolic_cost.layers.patch import Patches, Piece, Places
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.blocks import double_block, image_alone, joined_streams
 from symbolic_cost.models.diffusion.flux import BEFORE, Streams, Usual, packed, time_of
 from symbolic_cost.models.diffusion.transformers import (
@@ -28,8 +29,6 @@ from symbolic_cost.models.diffusion.transformers import (
     sample,
     sizes_of,
 )
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, lookup, pointwise, scope, view
 

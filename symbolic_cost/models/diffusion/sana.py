@@ -11,6 +11,7 @@ from symbolic_cost.layers.attention_core import Positions
 from symbolic_cost.layers.conditioning import conditioned
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.blocks import block, ending
 from symbolic_cost.models.diffusion.tabled import CAPTION, LAST_TABLE, SHARED, prompted, tabled_six
 from symbolic_cost.models.diffusion.transformers import (
@@ -24,8 +25,6 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
 from symbolic_cost.ops.declare import Model, Op, Part, Place, conv, einsum, pointwise, scope, view

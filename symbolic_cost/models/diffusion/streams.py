@@ -14,6 +14,7 @@ from symbolic_cost.layers.conditioning import Embedded, modulation, parted
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Stream
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.blocks import behind_first, joined_streams
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
@@ -24,8 +25,6 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
 from symbolic_cost.ops.declare import Model, Op, Operand, Part, Place, einsum, pointwise, scope

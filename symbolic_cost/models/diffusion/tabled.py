@@ -16,6 +16,7 @@ from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.relative import CrossAttention
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.blocks import block, ending
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
@@ -33,8 +34,6 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     video,
 )
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Model, Op, Operand, Part, Place, pointwise, scope, view
 from symbolic_cost.ops.einsum import einsum
 

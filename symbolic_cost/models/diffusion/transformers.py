@@ -35,14 +35,13 @@ from symbolic_cost.layers.joint_attention import IMAGE, TEXT, Joint
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.blocks import (
     block,
     double_block,
     ending,
     pieces_of,
 )
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, unread
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact

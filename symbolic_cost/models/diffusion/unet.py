@@ -14,6 +14,7 @@ from symbolic_cost.layers.unet import (
     Timed,
     transformer,
 )
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.conditions import (
     Vector,
     embed,
@@ -22,9 +23,7 @@ from symbolic_cost.models.diffusion.conditions import (
     time_of,
 )
 from symbolic_cost.models.diffusion.transformers import Sample, sample
-from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.trails import parts
 from symbolic_cost.ops.declare import Axis, Model, Role
 from symbolic_cost.records import dataclass, replace

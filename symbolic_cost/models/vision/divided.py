@@ -56,7 +56,6 @@ class Divided(Encoder):
         )
 
     def _attended(self, path: str, taken: str, result: str, letter: str) -> tuple[Op, ...]:
-        """Declare attention, behind a norm, of sequences of other positions."""
         names = {"b": f"u_{letter}", "r": f"r_{letter}", "l": f"l_{letter}", "t": f"t_{letter}"}
         rows = f"[u_{letter} r_{letter} e]"
         drop = (dropout("dropout", "summed[b r e] -> y[b r e]"),) if self.branch.drops else ()

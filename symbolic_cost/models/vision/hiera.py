@@ -62,7 +62,6 @@ def _patch(fields: Fields, width: int, unit: int) -> Conv:
 
 
 def _inside(fields: Fields, stages: int) -> tuple[bool, ...]:
-    """Read which stages attend inside of units."""
     inside = fields.items("masked_unit_attention", (True, True, False, False))
     fine = len(inside) == stages or bool(fields.problems)
     fine = fine and all(isinstance(one, bool) for one in inside)

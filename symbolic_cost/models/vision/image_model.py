@@ -3,8 +3,7 @@
 from sympy import Integer
 
 from symbolic_cost.layers.conv import Layer, Maps, Trail
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.trails import parts
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.ops.declare import Axis, Model, Role

@@ -8,9 +8,7 @@ from dataclasses import replace
 from sympy import Integer
 
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.models.bound import bound
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Shape, bound
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.config import read
 from symbolic_cost.models.vision.transformer import VIT

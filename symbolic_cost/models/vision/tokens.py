@@ -92,7 +92,6 @@ class Parts:
 
 
 def _plain(fields: Fields) -> Parts:
-    """Return the parts of a ViT."""
     width = fields.size("hidden_size", 768)
     function = function_of(fields, "gelu")
     return Parts(perceptron(fields.size("intermediate_size", 3072), width, function))
