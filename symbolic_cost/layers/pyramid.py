@@ -3,6 +3,8 @@
 Axes: as the trail makes them; n positions of a sequence with learned tokens.
 """
 
+from __future__ import annotations
+
 from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import (
     Activation,
@@ -15,7 +17,12 @@ from symbolic_cost.layers.conv import (
     under,
 )
 from symbolic_cost.layers.maps import Mean, Mix, Normed, deep
-from symbolic_cost.ops.declare import Op, conv, einsum, lookup, norm, pointwise, softmax, split
+from symbolic_cost.ops.conv import conv
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import norm, pointwise, softmax
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import split
 from symbolic_cost.records import dataclass
 
 
@@ -245,6 +252,7 @@ class Biased:
         trail.add(pointwise(name, f"{name}.proj[{' '.join(rows)}] -> {result}", "copy"), result)
 
     def _strided(self, name: str, trail: Trail) -> Maps:
+        """Declare the positions of queries."""
         if self.stride == 1:
             return trail.at
         batch, channel, *sides = trail.at.axes
@@ -255,4 +263,5 @@ class Biased:
         return result
 
     def _offsets(self, keys: int, queries: int) -> int:
+        """Return how many distances there are along a side."""
         return len({abs(i * self.stride - j) for i in range(queries) for j in range(keys)})

@@ -3,6 +3,8 @@
 Axes: as the trail makes them.
 """
 
+from __future__ import annotations
+
 from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.ops.conv import TransposedConv
 from symbolic_cost.ops.conv import conv as convolution

@@ -3,12 +3,18 @@
 Axes: as the trail makes them; x samples or frames.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.layers.upsampling import Spread
-from symbolic_cost.ops.declare import Op, einsum, pointwise, scope, stored
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import stored
 from symbolic_cost.records import dataclass, replace
 
 Wrap = Callable[[Conv | Spread], Layer]
@@ -73,6 +79,7 @@ class Memory:
 
 
 def _titled(op: Op, titles: Mapping[str, str]) -> Op:
+    """Return an op under other axes."""
 
     def axes(old: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(titles.get(axis, axis) for axis in old)

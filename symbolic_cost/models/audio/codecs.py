@@ -4,32 +4,38 @@ A recording of l tokens is one of l frames of codes: as many samples as the step
 convolutions, multiplied, make of them.
 """
 
+from __future__ import annotations
+
 from itertools import pairwise
 from math import floor, log2, prod
 
 from sympy import Integer
 
+from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail
 from symbolic_cost.layers.unet import First, Repeated
 from symbolic_cost.layers.upsampling import Spread
 from symbolic_cost.layers.video import Unlearned
 from symbolic_cost.layers.waves import Coded, Memory, Snake, Weighted, Wrap, heard, snaking
 from symbolic_cost.models.audio.recordings import tokens_of
-from symbolic_cost.models.build import Fields, Shape, is_size
+from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.trails import parts
-from symbolic_cost.ops.declare import Axis, Model, Role
+from symbolic_cost.ops.graph import Model
 
 _APART = (1, 3, 9)
 """How far positions of windows are in the units of DAC."""
 
 
 def _samples(shape: Shape, channels: int, steps: tuple[int, ...]) -> Trail:
+    """Return a trail at a recording."""
     length = tokens_of(shape) * prod(steps)
     sizes = {"b": shape.b, "c0": Integer(channels), "x0": length}
     return Trail(Maps("wave", tuple(sizes), constant=True), sizes)
 
 
 def _modelled(fields: Fields, trail: Trail, source: str) -> Model:
+    """Return the model of a trail."""
     known = {**trail.glossary, "b": Axis("b", Role.BATCH)}
     return Model(fields.family, parts(trail, fields.family), trail.sizes, source=source, axes=known)
 
@@ -43,6 +49,7 @@ def _steps(fields: Fields, name: str, usual: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _halves(step: int) -> int:
+    """Return the padding of a convolution that steps."""
     return -(-step // 2)
 
 

@@ -1,5 +1,7 @@
 """Builders of Conformers: of samples, and of frames of a spectrogram."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from sympy import Expr
@@ -24,11 +26,13 @@ from symbolic_cost.models.audio.recordings import (
     tokens_of,
     waved,
 )
-from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.encoder_decoders.seq2seq import Source
 from symbolic_cost.models.encoders.changes import Tables
 from symbolic_cost.models.encoders.config import running
 from symbolic_cost.models.encoders.encoder import ATTENTION, Traits
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.graph import Model
 
 CONFORMER = Conformer(
     attention=ATTENTION,
@@ -97,6 +101,7 @@ def _convolved(
     rows: str,
     norm: Norm | None = None,
 ) -> Conformer:
+    """Return a Conformer with the attention and the convolutions of a configuration."""
     name = "position_embeddings_type"
     usual = Places.KEYS if norm else Places.RELATIVE
     places = Places.NONE

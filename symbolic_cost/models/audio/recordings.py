@@ -3,8 +3,13 @@
 A recording of l tokens has 160 l samples, or l frames.
 """
 
+from __future__ import annotations
+
+from dataclasses import replace
+
 from sympy import Expr
 
+from symbolic_cost.axes import axes
 from symbolic_cost.layers import conformer as convolved
 from symbolic_cost.layers import speech_frontend
 from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
@@ -14,15 +19,18 @@ from symbolic_cost.layers.relative import Distances, OpenedDistances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.speech_frontend import Placed, Sound, Step, Trait, Wave, wave_sizes
 from symbolic_cost.layers.speech_heads import Quantized, Voices
-from symbolic_cost.models.build import Fields, Shape, classes_of, is_size
 from symbolic_cost.models.encoder_decoders.seq2seq import Source
 from symbolic_cost.models.encoders import encoder
 from symbolic_cost.models.encoders.changes import Tables
 from symbolic_cost.models.encoders.config import Numbers, head_of, head_sizes, running
 from symbolic_cost.models.encoders.encoder import ATTENTION, PAIRED, SEQUENCE, Encoder, Traits
+from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.ops.declare import Model, Op, axes
-from symbolic_cost.records import dataclass, replace
+from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.op import Op
+from symbolic_cost.records import dataclass
 
 SAMPLES = 160
 """Samples of a recording by token of the sequence length."""
@@ -227,6 +235,7 @@ def dropped(branch: Branch) -> Step:
 
 
 def _masks(fields: Fields) -> bool:
+    """Return whether an embedding stands for what is masked."""
     rates = ("mask_time_prob", "mask_feature_prob")
     return any(fields.drops(name, default=name == rates[0]) for name in rates)
 

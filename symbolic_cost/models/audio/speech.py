@@ -3,6 +3,8 @@
 A recording of l tokens has l frames; Whisper's always has those that its configuration gives.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from sympy import Integer
@@ -18,13 +20,15 @@ from symbolic_cost.layers.padded_heads import PaddedCore
 from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.speech_frontend import Sound, Trait, Wave, wave_sizes
 from symbolic_cost.models.audio.recordings import SAMPLES, dropped, tokens_of
-from symbolic_cost.models.build import Fields, Model, Shape, is_size
 from symbolic_cost.models.encoder_decoders import seq2seq
 from symbolic_cost.models.encoder_decoders.config import bart_numbers, declared
 from symbolic_cost.models.encoder_decoders.config import running as seq2seq_running
 from symbolic_cost.models.encoder_decoders.seq2seq import RECORDED, Reads, Seq2Seq, Source
 from symbolic_cost.models.encoders.encoder import ATTENTION
+from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.graph import Model
 
 WHISPER = Seq2Seq(
     words=replace(seq2seq.WORDS, norm=None),

@@ -4,6 +4,8 @@ Blocks of the network that they steer, each of which hands a product of its imag
 `diffusion`; e_q width of what is handed on, n_p tokens of the prompt.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 from itertools import groupby
 
@@ -13,7 +15,6 @@ from symbolic_cost import symbols
 from symbolic_cost.layers.conditioning import conditioned
 from symbolic_cost.layers.joint_attention import IMAGE, TEXT, Joint
 from symbolic_cost.layers.patch import Patches, Piece, Places
-from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.blocks import double_block, image_alone, joined_streams
 from symbolic_cost.models.diffusion.flux import BEFORE, Streams, Usual, packed, time_of
 from symbolic_cost.models.diffusion.transformers import (
@@ -29,8 +30,15 @@ from symbolic_cost.models.diffusion.transformers import (
     sample,
     sizes_of,
 )
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, lookup, pointwise, scope, view
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.view import view
 
 
 def _handing(block: tuple[Op, ...], rows: str = "r") -> tuple[Op, ...]:

@@ -3,6 +3,8 @@
 A prompt is attended to beside. Axes: as in `diffusion`.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 from sympy import Expr
@@ -16,7 +18,6 @@ from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.relative import CrossAttention
-from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.blocks import block, ending
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
@@ -34,8 +35,14 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     video,
 )
-from symbolic_cost.ops.declare import Model, Op, Operand, Part, Place, pointwise, scope, view
+from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.view import view
 
 
 def pixart(fields: Fields, shape: Shape) -> Model:

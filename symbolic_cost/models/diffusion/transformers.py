@@ -5,7 +5,10 @@ in the layers; e_x width of the prompt's embeddings, n_f frequencies of a time s
 the prompt's one vector, n_l rows of the table of classes, pixels those of a patch.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import groupby
 
 from sympy import Expr, Integer
@@ -35,15 +38,20 @@ from symbolic_cost.layers.joint_attention import IMAGE, TEXT, Joint
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
-from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.blocks import (
     block,
     double_block,
     ending,
     pieces_of,
 )
-from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, unread
-from symbolic_cost.records import dataclass, replace
+from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, Part, Place
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import unread
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 AXES = glossary(

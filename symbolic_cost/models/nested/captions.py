@@ -6,11 +6,15 @@ and t are its positions as the decoder takes them, e its width, e_v that width b
 projected; the others as in an encoder-decoder.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from sympy import Integer
 
+from symbolic_cost.axes import axes
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.conv import Chain, Maps, Trail
@@ -18,18 +22,25 @@ from symbolic_cost.layers.embeddings import BERT_TABLES, COMPUTED, Change
 from symbolic_cost.layers.heads import Hidden, Output, Predicted
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
-from symbolic_cost.models.build import Fields, Shape, bound
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes
 from symbolic_cost.models.encoders import config as encoder_config
 from symbolic_cost.models.encoders.config import Numbers
+from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.nested.parts import section
 from symbolic_cost.models.nested.towers import tower
+from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import config as vision_config
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.maps_families import NETWORKS
-from symbolic_cost.ops.declare import Model, Op, Part, axes, einsum, pointwise, unread, view
-from symbolic_cost.records import dataclass, replace
+from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import unread
+from symbolic_cost.ops.view import view
+from symbolic_cost.records import dataclass
 
 AXES = axes("e_v hidden")
 Builder = Callable[[Fields, Shape], Model]
@@ -78,7 +89,9 @@ CAPTIONS: Mapping[str, Caption] = MappingProxyType(
         **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), Caption(_BERT)),
         "bert-generation": Caption(
             replace(
-                _BERT, words=WORDS, heads={GENERATED: Predicted(output=Output.TIE | Output.BIAS)}
+                _BERT,
+                words=WORDS,
+                heads={GENERATED: Predicted(output=Output.TIE | Output.BIAS)},
             )
         ),
         "trocr": replace(_BART, family=Seq2Seq(branch=_POST, last=None)),
@@ -147,6 +160,7 @@ def build(fields: Fields, shape: Shape) -> Model:
 
 
 def _sections(fields: Fields) -> tuple[Fields, Fields]:
+    """Return the fields of the tower and of the decoder, or refuse what is neither."""
     names = ("vision_config", "text_config") if fields.family == "blip" else ("encoder", "decoder")
     inner = section(fields, names[0], "blip_vision_model")
     words = section(fields, names[1], "blip_text_model")
@@ -187,6 +201,7 @@ def _ignore_alone(words: Fields) -> None:
 
 
 def _remembering(parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield the parts of the decoder, whose memory is the image."""
     for part in parts:
         memory = {"memory": "image"} if "memory" in part.inputs else {}
         yield replace(part, takes={**part.takes, **memory})
@@ -226,6 +241,7 @@ _MAPS = ("swin", "donut-swin")
 
 
 def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Numbers]:
+    """Read the decoder: its blocks and head, and their sizes."""
     attended, hidden = (words.drops(name, default=True) for name in caption.dropouts)
     kernel = CORES[words.text("attn_implementation", "eager", tuple(CORES))]
     function = FUNCTIONS[words.text("hidden_act", caption.function, tuple(FUNCTIONS))]
@@ -280,4 +296,5 @@ def _unpooled(model: Model) -> tuple[Model, str]:
 
 
 def _joined(taken: str) -> tuple[Op, ...]:
+    """Declare the product of what is seen with the width of the decoder."""
     return (einsum("project", f"{taken}, *w[e_v e] + *bias[e] -> y[b r e]"),)

@@ -1,13 +1,18 @@
 """Towers: a model as one part of another, under names of its own."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sympy import Expr
 
+from symbolic_cost.axes import Glossary
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.declare import Glossary, Op, Operand
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
-from symbolic_cost.records import dataclass, replace
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.records import dataclass
 
 
 @dataclass(frozen=True)

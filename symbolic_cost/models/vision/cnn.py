@@ -4,6 +4,7 @@ Each is a chain of layers, named as torchvision names them.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sympy import Expr, Integer
 
@@ -22,8 +23,9 @@ from symbolic_cost.layers.conv import (
 from symbolic_cost.layers.pool import AdaptiveMean, Pool
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.cnn_residual import mobilenet_v2, resnet18, resnet50
-from symbolic_cost.ops.declare import Model, Part, cross_entropy
-from symbolic_cost.records import dataclass, replace
+from symbolic_cost.ops.elementwise import cross_entropy
+from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
 

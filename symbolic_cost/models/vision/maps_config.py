@@ -1,7 +1,9 @@
 """Builder of the hierarchical image networks from configurations."""
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Linear, Residual
-from symbolic_cost.models.build import Fields, Model, Shape, classes_of
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.bit import bit
 from symbolic_cost.models.vision.cnn import CNN
 from symbolic_cost.models.vision.convolved_attention import cvt
@@ -11,6 +13,7 @@ from symbolic_cost.models.vision.inverted import inverted
 from symbolic_cost.models.vision.maps_families import NETWORKS, SEMANTIC
 from symbolic_cost.models.vision.mobile import MOBILE
 from symbolic_cost.models.vision.pyramids import MORE
+from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
