@@ -7,21 +7,16 @@ Positions have three names because sequence parallelism splits r, context parall
 splits t. Sliding layers have `near` and `m_near` in place of t and m.
 """
 
-from dataclasses import field, replace
 from enum import Flag, StrEnum, auto
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention_core import FULL, PLAIN, AttentionCore, Heads, Positions
 from symbolic_cost.layers.chain import Step as Link
 from symbolic_cost.layers.chain import chain
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation, rotation
-from symbolic_cost.ops.cache import cache
+from symbolic_cost.ops.declare import Op, axes, cache, pointwise, split, view
 from symbolic_cost.ops.einsum import Call, einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split, view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, near key-token sliding, "
@@ -199,10 +194,7 @@ class Attention:
             cache("index_keys", cached, kept=f"b {at.kept} {d}"),
             einsum("index_scores", scored, frozen=True),
             pointwise(
-                "index_choice",
-                f"!index_scores{pairs} -> chosen{pairs}:index",
-                "choice",
-                row=at.key,
+                "index_choice", f"!index_scores{pairs} -> chosen{pairs}:index", "choice", row=at.key
             ),
         )
 
@@ -215,7 +207,6 @@ class Attention:
         return (norm.op("norm_result", f"context{axes}", f"even{axes}", row=self.value),)
 
     def _opened(self) -> tuple[Op, ...]:
-        """Declare the gate of the core's result."""
         if self.gate is Gate.NONE:
             return ()
         rows, heads = f"b {self.at.query}", self.heads.query

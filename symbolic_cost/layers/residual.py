@@ -5,16 +5,13 @@ Axes: b sequences, r residual positions, e embedding, unless others are given.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Flag, StrEnum, auto
 from typing import Protocol
 
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, dropout, pointwise, scope
+from symbolic_cost.records import dataclass, replace
 
 
 class Layer(Protocol):
@@ -107,7 +104,6 @@ class Branch:
         return self.norm.op(name, f"{x}[{self.axes}]", f"{y}[{self.axes}]", row=row)
 
     def _links(self) -> list[Step]:
-        """Return what follows the layer."""
         axes = f"[{self.axes}]"
         links: list[Step] = []
         if self.placing in {Placing.SANDWICH, Placing.RESULT}:

@@ -3,8 +3,6 @@
 Axes: as the trail makes them; z frames.
 """
 
-from __future__ import annotations
-
 from sympy import Integer, Rational, ceiling
 
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Trail, under

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -16,7 +15,7 @@ from symbolic_cost.errors import refuse, unknown
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.families import Family
 from symbolic_cost.reading import package_data
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 _KEYS = package_data("models/keys.toml")
 

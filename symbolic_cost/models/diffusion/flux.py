@@ -3,10 +3,7 @@
 Axes: as in `diffusion`; n_c pieces of all modulations of a Chroma.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import field, replace
 
 from sympy import Expr, Integer
 
@@ -25,6 +22,7 @@ from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Str
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.blocks import (
     Made,
     behind_first,
@@ -55,15 +53,10 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     video,
 )
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, scope
+from symbolic_cost.records import dataclass, field, replace
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,6 @@ HunyuanVideo, CogVideoX, and that of Stable Video Diffusion, whose frames only w
 together.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from math import log2
 
@@ -14,18 +12,15 @@ from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.moving import in_time, unit
 from symbolic_cost.layers.unet import Block, attention
 from symbolic_cost.layers.video import Relaid, Unused, causal, framed
+from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.diffusion.autoencoder import Coder, coded, middle
 from symbolic_cost.models.diffusion.transformers import Sample, video
 from symbolic_cost.models.diffusion.unet import function_of, grouped, modelled, trail_of, widths_of
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
 
 _WIDTHS = (128, 256, 512, 512)
 
 
 def _alike(fields: Fields, kinds: tuple[str, str], stages: int, usual: int) -> None:
-    """Check the kinds of the stages; of so many usual ones where none are given."""
     for name, kind in zip(("down_block_types", "up_block_types"), kinds, strict=True):
         if kind:
             fine = fields.items(name, (kind,) * usual) == (kind,) * stages

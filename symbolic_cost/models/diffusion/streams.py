@@ -5,8 +5,6 @@ Axes: as in `diffusion`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sympy import Integer, ceiling
 
 from symbolic_cost import symbols
@@ -16,6 +14,7 @@ from symbolic_cost.layers.conditioning import Embedded, modulation, parted
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Stream
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.blocks import behind_first, joined_streams
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
@@ -26,16 +25,10 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op, Operand, Part, Place, einsum, pointwise, scope
+from symbolic_cost.records import dataclass, replace
 
 _MULTIPLE, _CONDITION, _HIDDEN = 32, 256, 1024
 """Of Z-Image: of tokens, to which each stream is filled; widths of its time step."""

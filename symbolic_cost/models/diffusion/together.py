@@ -3,8 +3,6 @@
 Axes: as in `diffusion`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost import symbols
@@ -21,6 +19,7 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.blocks import (
     behind_first,
     ending,
@@ -43,17 +42,9 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.declare import Op, Operand, einsum, joined, pointwise, unread, view
 from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.joined import joined
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.ops.view import view
 
 
 def cogvideox(fields: Fields, shape: Shape) -> Model:
