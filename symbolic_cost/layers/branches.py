@@ -9,7 +9,7 @@ from math import prod
 from typing import Literal
 
 from symbolic_cost.errors import refuse
-from symbolic_cost.layers.conv import Chain, Trail, under
+from symbolic_cost.layers.conv import Chain, Maps, Trail, under
 from symbolic_cost.layers.upsampling import beside
 from symbolic_cost.records import dataclass
 
@@ -59,3 +59,32 @@ class Turned:
         if len(places) != 1:
             refuse([f"{name}: one axis of positions is turned, not {len(places)}"])
         trail.at = under(name, trail.at, (batch, *places, channel), trail)
+
+
+@dataclass(frozen=True)
+class Lined:
+    """The channels of a vector as positions of one channel."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel = trail.at.axes
+        axes = (batch, trail.new_axis("c", 1), trail.new_axis("x", trail.length(channel)))
+        trail.pointwise(name, "copy", axes=axes, laid=[channel])
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Factors of all channels, made of the map itself."""
+
+    chain: Chain
+
+    def declare(self, name: str, trail: Trail) -> None:
+        start = trail.at
+        self.chain.declare(name, trail)
+        factors, axes = trail.at, start.axes[:2]
+        if len(factors.axes) > len(axes):
+            rest = factors.axes[2:]
+            trail.pointwise(f"{name}.row", "copy", axes=axes, laid=(factors.axes[1], *rest))
+        else:
+            under(f"{name}.row", factors, axes, trail)
+        trail.at = start
+        trail.pointwise(name, "mul", Maps(f"{name}.row", axes))

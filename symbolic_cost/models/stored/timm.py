@@ -69,7 +69,8 @@ def _record_of(name: str) -> tuple[Mapping[str, Any], dict[str, Any]] | None:
             fields = {**record.get("fields", {}), **own, **sides}
             if "layers" in record:
                 fields = {**record.get("fields", {}), "layers": _written(record, own | numbers)}
-                fields |= {"image_size": sides["image_size"]} if "image_size" in sides else {}
+                side = {**own, **sides}.get("image_size")
+                fields |= {"image_size": side} if side else {}
             return record, {"model_type": record["model_type"], **fields}
     return None
 
@@ -79,7 +80,7 @@ def _written(record: Mapping[str, Any], named: Mapping[str, Any]) -> str:
     text = record["layers"].format_map(named)
     for _ in range(2):  # columns may hold words as well
         for word, meaning in record.get("words", {}).items():
-            text = re.sub(rf"(?<!\S){word}\(([^()|]*)\)", partial(_replaced, meaning), text)
+            text = re.sub(rf"(?<!\S){word}\(([^()]*)\)", partial(_replaced, meaning), text)
     return " ".join(text.split())
 
 

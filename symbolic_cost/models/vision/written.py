@@ -2,12 +2,13 @@
 
 A word is a layer: c64k3s2 is a convolution to 64 channels of kernel 3 and stride 2, d7 one of every
 channel alone, m96 a product of the channels of every position, f384 one to inner features, attn12
-attention of 12 heads, heads12 one without a product at its end, max3s2 a pool, ln a norm, gelu a
+attention of 12 heads, heads12 one without a product at its end, win3w7 one in windows of 7 a side
+with biases of distances, which look3w7 looks up by products, max3s2 a pool, ln a norm, gelu a
 function. Marks follow: p padding of so many, v of none, t of as many as keep the map; g groups; b a
 bias, q one of queries and values; n a batch norm and a the activation of the network.
 
 Groups of words: `6*( .. )` runs six times and keeps the shape of the map, `2x( .. )` need not;
-`[ .. | .. ]` adds what a shortcut makes, or the map itself; `( .. | .. )` lays results side by side
+`[ .. | .. ]` adds what a shortcut makes, or the map itself; `gate( .. )` multiplies every channel; `( .. | .. )` lays results side by side
 and `< .. | .. >` multiplies them, an empty branch being the map itself.
 """
 
@@ -20,7 +21,7 @@ from types import MappingProxyType
 
 from symbolic_cost.axes import Role
 from symbolic_cost.errors import quote
-from symbolic_cost.layers.branches import Branches, Flat, Turned
+from symbolic_cost.layers.branches import Branches, Flat, Gate, Lined, Turned
 from symbolic_cost.layers.conv import (
     Activation,
     BatchNorm,
@@ -42,16 +43,19 @@ from symbolic_cost.layers.maps import (
     Shifted,
     Unprojected,
 )
+from symbolic_cost.layers.mask_heads import Scalar
 from symbolic_cost.layers.pool import Pool
 from symbolic_cost.layers.pyramid import FirstPosition, Grouped, Squeeze, Token
 from symbolic_cost.layers.unet import Repeated
+from symbolic_cost.layers.window_attention import Looked, Windowed
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.records import dataclass
 
-_PART = re.compile(r"\d{1,4}[*x]\(|[()\[\]<>|]|[^\s()\[\]<>|]+")
-_WORD = re.compile(r"([a-z]+?)(\d{1,9})((?:[kspg]\d{1,4}(?:x\d{1,4})?|[vtbqna])*)")
+_PART = re.compile(r"\d{1,4}[*x]\(|gate\(|[()\[\]<>|]|[^\s()\[\]<>|]+")
+_WORD = re.compile(r"([a-z]+?)(\d{1,9})((?:[kspgwo]\d{1,4}(?:x\d{1,4})?|[vtbqna])*)")
 _MARK = re.compile(r"([a-z])(\d*)x?(\d*)")
+_COUNT = re.compile(r"\d*")
 _LAYERS, _DEEP = 5_000, 20
 _CLOSING = {"(": ")", "[": "]", "<": ">"}
 
@@ -112,7 +116,7 @@ class _Reader:
             raise UnwrittenError(f"{_LAYERS} layers in groups {_DEEP} deep are accepted")
         if part[-1] not in _CLOSING:
             return _layer_of(part, self.act)
-        number, outer = int(part[:-2] or 1), self.repeats
+        number, outer = int(_COUNT.match(part)[0] or 1), self.repeats
         if "*" in part and outer:
             raise UnwrittenError(f"{part} .. ) stands in another of *")
         self.repeats = outer or "*" in part
@@ -123,7 +127,9 @@ class _Reader:
             return Branches(tuple(branches), "beside" if part == "(" else "multiplied")
         if part == "[" and first.layers and len(others) <= 1:
             return Residual(first, others[0] if others else None)
-        if part == "[" or others:
+        if part == "gate(" and not others:
+            return Gate(first)
+        if part in {"[", "gate("} or others:
             raise UnwrittenError(f"{part} .. {_CLOSING[part[-1]]} is no group")
         if part.endswith("*(") and number:
             return Repeated(first, number)
@@ -209,11 +215,23 @@ def _attention(kind: type[Reduced], heads: int, marks: _Marks) -> Layer:
     return kind(heads, bias=bool(marks.of), unbiased="key" if "q" in marks.of else "")
 
 
+def _beside(kernel: int, _: _Marks) -> Layer:
+    near = Conv(1, kernel, 1, kernel // 2, bias=False)
+    made: dict[str, Layer] = {"mean": Mean(), "line": Lined(), "conv": near}
+    return Gate(Chain({**made, "act": Activation("sigmoid")}))
+
+
+def _windowed(kind: type[Windowed], heads: int, marks: _Marks) -> Layer:
+    channels = marks.size("o") if "o" in marks.of else 0
+    return kind(heads, marks.size("w"), "b" in marks.of, channels=channels)
+
+
 _PLAIN: Mapping[str, Layer] = MappingProxyType(
     {
         "bn": BatchNorm(),
         "ln": Normed(),
         "gn": Normed("group_norm", "both"),
+        "gain": Scalar("mul"),
         "rms": Normed("rms_norm", learned=("scale",)),
         "flat": Flat(),
         "turn": Turned(),
@@ -234,9 +252,12 @@ _SIZED: Mapping[str, tuple[str, Callable[[int, _Marks], Layer]]] = MappingProxyT
         "f": ("b", lambda size, marks: Mix(size, "b" in marks.of, Role.INNER)),
         "attn": ("bq", partial(_attention, Reduced)),
         "heads": ("bq", partial(_attention, Unprojected)),
+        "win": ("bwo", partial(_windowed, Windowed)),
+        "look": ("bwo", partial(_windowed, Looked)),
         "max": ("spt", _pool("max_pool")),
         "avg": ("spt", _pool("avg_pool")),
         "se": ("", lambda size, _: Squeeze(size)),
+        "eca": ("", _beside),
         "token": ("", lambda size, _: Token(size)),
     }
 )
