@@ -90,11 +90,7 @@ class Trail:
         return name
 
     def heads(self, number: int, width: int) -> tuple[str, str]:
-        """Return new axes of heads and of their widths, so wide together.
-
-        Raises:
-            InputError: they do not divide the width.
-        """
+        """Return new axes of heads and of their widths, which divide the one of both."""
         if width % number:
             raise InputError(f"{number} heads do not divide {width} channels")
         return self.new_axis("h", number, Role.HEAD), self.new_axis("d", width // number)
@@ -168,11 +164,7 @@ class Trail:
 
 
 def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
-    """Declare a tensor under other axes.
-
-    Raises:
-        InputError: these have other sizes.
-    """
+    """Declare a tensor under other axes of the same sizes."""
     own, other = ([trail.sizes[axis] for axis in each] for each in (tensor.axes, axes))
     if Counter(own) != Counter(other):
         raise InputError(f"{name}: sizes of {own} and of {other} differ")

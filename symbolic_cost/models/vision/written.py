@@ -8,8 +8,9 @@ function. Marks follow: p padding of so many, v of none, t of as many as keep th
 bias, q one of queries and values; n a batch norm and a the activation of the network.
 
 Groups of words: `6*( .. )` runs six times and keeps the shape of the map, `2x( .. )` need not;
-`[ .. | .. ]` adds what a shortcut makes, or the map itself; `gate( .. )` multiplies every channel; `( .. | .. )` lays results side by side
-and `< .. | .. >` multiplies them, an empty branch being the map itself.
+`[ .. | .. ]` adds what a shortcut makes, or the map itself; `gate( .. )` multiplies every channel;
+`( .. | .. )` lays results side by side and `< .. | .. >` multiplies them, an empty branch being
+the map itself.
 """
 
 from __future__ import annotations
@@ -55,7 +56,6 @@ from symbolic_cost.records import dataclass
 _PART = re.compile(r"\d{1,4}[*x]\(|gate\(|[()\[\]<>|]|[^\s()\[\]<>|]+")
 _WORD = re.compile(r"([a-z]+?)(\d{1,9})((?:[kspgwo]\d{1,4}(?:x\d{1,4})?|[vtbqna])*)")
 _MARK = re.compile(r"([a-z])(\d*)x?(\d*)")
-_COUNT = re.compile(r"\d*")
 _LAYERS, _DEEP = 5_000, 20
 _CLOSING = {"(": ")", "[": "]", "<": ">"}
 
@@ -116,7 +116,7 @@ class _Reader:
             raise UnwrittenError(f"{_LAYERS} layers in groups {_DEEP} deep are accepted")
         if part[-1] not in _CLOSING:
             return _layer_of(part, self.act)
-        number, outer = int(_COUNT.match(part)[0] or 1), self.repeats
+        number, outer = int(part.rstrip("*x([<gate") or 1), self.repeats
         if "*" in part and outer:
             raise UnwrittenError(f"{part} .. ) stands in another of *")
         self.repeats = outer or "*" in part
