@@ -85,7 +85,9 @@ class Trail:
         return name
 
     def heads(self, number: int, width: int) -> tuple[str, str]:
-        """Return new axes of heads and of their widths, so wide together."""
+        """Return new axes of heads and of their widths, which divide the one of both."""
+        if width % number:
+            raise InputError(f"{number} heads do not divide {width} channels")
         return self.new_axis("h", number, Role.HEAD), self.new_axis("d", width // number)
 
     def copy(self, axis: str) -> str:
@@ -115,16 +117,16 @@ class Trail:
             InputError: the window is larger than the padded maps.
         """
         old = self.at.axes[2:]
+        if not old or (not isinstance(kernel, int) and len(kernel) != len(old)):
+            raise InputError(f"{name}: a window of {kernel} on {len(old)} axes of positions")
         kernels, strides = _each(kernel, len(old)), _each(stride, len(old))
         places = [
             self.sizes[axis] + exact(added - apart * (size - 1) - 1)
             for axis, size, added in zip(old, kernels, _added(padding, kernels, apart), strict=True)
         ]
         if any(place.is_negative for place in places):
-            raise InputError(
-                f"{name}: a window of {kernel} does not fit into maps of "
-                f"{' x '.join(str(self.sizes[axis]) for axis in old)}"
-            )
+            maps = " x ".join(str(self.sizes[axis]) for axis in old)
+            raise InputError(f"{name}: a window of {kernel} does not fit into maps of {maps}")
         positions = (
             self.new_axis(axis[0], place // step + 1)
             for axis, place, step in zip(old, places, strides, strict=True)
@@ -157,7 +159,10 @@ class Trail:
 
 
 def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
-    """Declare a tensor under other axes."""
+    """Declare a tensor under other axes of the same sizes."""
+    own, other = ([trail.sizes[axis] for axis in each] for each in (tensor.axes, axes))
+    if Counter(own) != Counter(other):
+        raise InputError(f"{name}: sizes of {own} and of {other} differ")
     result = Maps(name, axes)
     trail.ops.append(view(name, f"{tensor} -> {result}"))
     return result
@@ -329,8 +334,7 @@ class Residual:
         branch, trail.at = trail.at, start
         if self.shortcut is not None:
             self.shortcut.declare(f"{name}.downsample", trail)
-        short = Maps(f"{name}.short", branch.axes)
-        trail.add(view(f"{name}.short", f"{trail.at} -> {short}"), short)
+        short = under(f"{name}.short", trail.at, branch.axes, trail)
         result = Maps(f"{name}.sum", branch.axes)
         trail.add(pointwise(f"{name}.add", f"{branch}, {short} -> {result}", "add"), result)
         if self.function:

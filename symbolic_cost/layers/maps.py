@@ -151,6 +151,7 @@ class Reduced:
         place_seen: tensor aside that is added to the keys of what is seen.
         width: of all heads together; that of the channels if zero.
         apart: of how many axes of positions, the first of them, every one is alone.
+        unbiased: key or value, if one of them has no bias while the others have.
     """
 
     heads: int
@@ -161,6 +162,7 @@ class Reduced:
     place_seen: str = ""
     width: int = 0
     apart: int = 0
+    unbiased: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
         start = trail.at
@@ -173,9 +175,12 @@ class Reduced:
         keyed, valued = self._keys(name, trail, asked)
         _, other, *seen = valued.axes
         at = f"[{batch} {' '.join(seen)} {h} {d}]"
-        weight = f"*w[{other} {h} {d}]{bias}"
+        weight = f"*w[{other} {h} {d}]"
         trail.ops += [
-            einsum(f"{name}.{part}", f"{taken}, {weight} -> {name}.{part}{at}")
+            einsum(
+                f"{name}.{part}",
+                f"{taken}, {weight}{bias if part != self.unbiased else ''} -> {name}.{part}{at}",
+            )
             for part, taken in (("key", keyed), ("value", valued))
         ]
         context = attended(name, trail, q, f"{name}.key{at}", f"{name}.value{at}")

@@ -5,7 +5,10 @@ Axes: as the trail makes them; n positions of a sequence with learned tokens.
 
 from __future__ import annotations
 
+from math import prod
+
 from symbolic_cost.axes import Role
+from symbolic_cost.errors import refuse
 from symbolic_cost.layers.conv import (
     Activation,
     BatchNorm,
@@ -13,6 +16,7 @@ from symbolic_cost.layers.conv import (
     Layer,
     Maps,
     Padding,
+    Sizes,
     Trail,
     under,
 )
@@ -28,15 +32,16 @@ from symbolic_cost.records import dataclass
 
 @dataclass(frozen=True)
 class Token:
-    """A learned token before all positions, which are one sequence from then on."""
+    """Learned tokens before all positions, which are one sequence from then on."""
+
+    number: int = 1
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *sides = trail.at.axes
-        length = 1
-        for side in sides:
-            length *= trail.length(side)
-        axes = (batch, channel, trail.new_axis("y", length + 1))
-        trail.pointwise(name, "copy", f"*token[{channel}]", axes=axes, laid=sides)
+        length = self.number + prod(map(trail.length, sides))
+        own = [trail.new_axis("p", self.number)] if self.number > 1 else []
+        axes, token = (batch, channel, trail.new_axis("y", length)), " ".join((channel, *own))
+        trail.pointwise(name, "copy", f"*token[{token}]", axes=axes, laid=(*sides, *own))
 
 
 @dataclass(frozen=True)
@@ -82,24 +87,32 @@ class Squeeze:
 
 @dataclass(frozen=True)
 class Grouped:
-    """A convolution within groups of channels, without a bias; it keeps their number."""
+    """A convolution within groups of channels, without a bias.
+
+    Args:
+        channels: that come out; as many as come in if zero.
+    """
 
     groups: int
-    kernel: int
+    kernel: Sizes
     stride: int = 1
     padding: Padding = 0
+    channels: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *old = trail.at.axes
-        each = trail.length(channel) // self.groups
-        g, i, o = (trail.new_axis("g", size) for size in (self.groups, each, each))
+        inside, made = trail.length(channel), self.channels or trail.length(channel)
+        if inside % self.groups or made % self.groups:
+            refuse([f"{name}: {self.groups} groups do not divide {inside} and {made} channels"])
+        sizes = self.groups, inside // self.groups, made // self.groups
+        g, i, o = (trail.new_axis("g", size) for size in sizes)
         apart = Maps(f"{name}.groups", (batch, g, i, *old))
         trail.ops.append(pointwise(apart.tensor, f"{trail.at} -> {apart}", "copy", laid=channel))
         positions, kernel = trail.windows(name, self.kernel, self.stride, self.padding)
         grouped = Maps(f"{name}.apart", (batch, g, o, *positions))
         weight = f"*w[{g} {i} {o} {' '.join(kernel)}]"
         trail.ops.append(conv(f"{name}.conv", f"{apart}, {weight} -> {grouped}"))
-        new = trail.new_axis("c", each * self.groups)
+        new = trail.new_axis("c", made)
         result = Maps(name, (batch, new, *positions))
         trail.add(pointwise(name, f"{grouped} -> {result}", "copy", laid=f"{g} {o}"), result)
 

@@ -182,8 +182,7 @@ class Repeated:
         trail.at = under(f"{name}.start", start, start.axes, trail)
         self.layer.declare(name, trail)
         if trail.at.axes != start.axes:
-            result = Maps(f"{name}.next", start.axes)
-            trail.add(view(result.tensor, f"{trail.at} -> {result}"), result)
+            trail.at = under(f"{name}.next", trail.at, start.axes, trail)
         if self.times > 1:
             trail.repeats.append((first, len(trail.ops), self.times))
 

@@ -5,6 +5,7 @@ Axes: as the trail makes them.
 
 from __future__ import annotations
 
+from symbolic_cost.errors import InputError
 from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.ops.conv import TransposedConv
 from symbolic_cost.ops.conv import conv as convolution
@@ -78,13 +79,23 @@ class Beside:
     titles: tuple[str, ...]
 
     def declare(self, name: str, trail: Trail) -> None:
-        tensors = [trail.at, *(trail.aside[title] for title in self.titles)]
-        every = trail.new_axis("c", sum(trail.length(tensor.axes[1]) for tensor in tensors))
-        result = Maps(name, (trail.at.axes[0], every, *trail.at.axes[2:]))
-        axes = dict.fromkeys(axis for tensor in tensors for axis in tensor.axes)
-        laid = " ".join(axis for axis in axes if axis not in result.axes)
-        pattern = f"{', '.join(map(str, tensors))} -> {result}"
-        trail.add(pointwise(name, pattern, "copy", laid=laid), result)
+        beside(name, [trail.at, *(trail.aside[title] for title in self.titles)], trail)
+
+
+def beside(name: str, tensors: list[Maps], trail: Trail) -> None:
+    """Declare maps side by side in their channels, at the positions of the one at hand.
+
+    Raises:
+        InputError: they have other positions.
+    """
+    if len({tuple(map(trail.length, tensor.axes[2:])) for tensor in tensors}) > 1:
+        raise InputError(f"{name}: maps of one size stand side by side")
+    every = trail.new_axis("c", sum(trail.length(tensor.axes[1]) for tensor in tensors))
+    result = Maps(name, (trail.at.axes[0], every, *trail.at.axes[2:]))
+    axes = dict.fromkeys(axis for tensor in tensors for axis in tensor.axes)
+    laid = " ".join(axis for axis in axes if axis not in result.axes)
+    pattern = f"{', '.join(map(str, tensors))} -> {result}"
+    trail.add(pointwise(name, pattern, "copy", laid=laid), result)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ class Windowed:
     Args:
         side: of a window, where the map is larger.
         least: side of a window at least, to which smaller maps are padded.
+        channels: that come out; as many as come in if zero.
         bias: whether query, key and value have one.
         computed: width of the perceptron that makes the biases of distances and goes with
             scores of cosines and keys without a bias; a table holds them if zero.
@@ -27,6 +28,7 @@ class Windowed:
     bias: bool = True
     computed: int = 0
     least: int = 0
+    channels: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer; maps that windows do not divide are padded."""
@@ -47,7 +49,7 @@ class Windowed:
             *self._distances(name, trail, h, f"{l} {t}"),
             *self._core(name, rows, there),
         ]
-        new = trail.new_axis("c", trail.length(channel))
+        new = trail.new_axis("c", self.channels or trail.length(channel))
         done = f"{name}.done[{batch} {n} {l} {new}]"
         weight = f"*w[{h} {d} {new}] + *bias[{new}]"
         trail.ops.append(einsum(f"{name}.proj", f"{name}.c[{rows}], {weight} -> {done}"))
@@ -101,6 +103,25 @@ class Windowed:
             pointwise(f"{name}.add", f"{scores}, {name}.bias[{h} {l} {t}] -> {biased}", "add"),
             softmax(f"{name}.softmax", f"{biased} -> {p}", row=t),
             einsum(f"{name}.attend", f"{p}, {name}.values[{there}] -> {name}.c[{rows}]"),
+        )
+
+
+@dataclass(frozen=True)
+class Looked(Windowed):
+    """Attention inside of windows whose biases are looked up by products with ones and zeros."""
+
+    def _distances(self, name: str, trail: Trail, h: str, pairs: str) -> tuple[Op, ...]:
+        far = [trail.new_axis("p", 2 * self.side - 1) for _ in "yx"]
+        y, x, y_seen, x_seen = (trail.new_axis("w", self.side) for _ in range(4))
+        rows = f"{name}.rows[{h} {y} {y_seen} {far[1]}]"
+        table = f"*table[{h} {' '.join(far)}], !{name}.ones_y[{y} {y_seen} {far[0]}]:buffer"
+        ones = f"!{name}.ones_x[{x} {x_seen} {far[1]}]:buffer"
+        four = f"{name}.four[{h} {y} {x} {y_seen} {x_seen}]"
+        laid = f"{y} {x} {y_seen} {x_seen}"
+        return (
+            einsum(f"{name}.along_y", f"{table} -> {rows}"),
+            einsum(f"{name}.along_x", f"{rows}, {ones} -> {four}"),
+            pointwise(f"{name}.bias", f"{four} -> {name}.bias[{h} {pairs}]", "copy", laid=laid),
         )
 
 

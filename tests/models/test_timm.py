@@ -1,7 +1,9 @@
 """Architectures of timm by name: parameters and FLOP of an image as PyTorch counts them.
 
 `timm_truth.json` holds, for names, classes and images of its published configurations, the
-features before the classifier, parameters, and FLOP of a forward pass of one image.
+features before the classifier, parameters, and FLOP of a forward pass of one image;
+`timm_written_truth.json` the same of networks that are written out in words, with other classes
+and images as well.
 """
 
 import json
@@ -12,7 +14,11 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.models.count import count
 from tests.models.test_families_truth import GOLDEN
 
-ROWS = json.loads((GOLDEN / "timm_truth.json").read_text(encoding="utf-8"))
+ROWS = [
+    row
+    for file in ("timm_truth.json", "timm_written_truth.json")
+    for row in json.loads((GOLDEN / file).read_text(encoding="utf-8"))
+]
 FEW = ROWS[::30]
 
 
@@ -48,6 +54,12 @@ def test_every_other_is_exact(row):
         ("resnet18", 10, [3, 224, 224], 2048, "num_features.* = 2048: 512 by name"),
         ("resnet18", -1, [3, 224, 224], 512, "num_labels.*-1 is not accepted"),
         ("efficientnet_b9", 10, [3, 224, 224], 1280, "did you mean efficientnet_b8"),
+        ("mixer_b16_224", 10, [3, 256, 256], 768, "input_size of 256: 224 by name"),
+        ("maxvit_tiny_tf_384", 10, [3, 224, 224], 512, "input_size of 224: 384 by name"),
+        ("vit_base_patch16_clip_224", 10, [3, 240, 240], 768, "input_size of 240: 224 by name"),
+        ("vit_small_patch14_reg4_dinov2", 10, [3, 224, 224], 384, "input_size of 224: 518"),
+        ("densenet121", 10, [3, 16, 16], 1024, "does not fit into maps of 1 x 1"),
+        ("coatnet_9_rw_224", 10, [3, 224, 224], 768, "did you mean coatnet_3_rw_224"),
     ],
 )
 def test_what_is_not_declared_is_refused(name, classes, image, features, said):
@@ -70,6 +82,38 @@ def test_blocks_that_are_not_words_are_refused(changes, said):
     assert count(config, 1, 1)["params"]
     with pytest.raises(InputError, match=said):
         count(config | changes, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("layers", "said"),
+    [
+        ("", "words are needed"),
+        ("c8k3 bogus", "'bogus' is not accepted: bn, ln"),
+        ("c8k3 (c8 | c8", r"\) is missing at the end"),
+        ("c8k3)", r"'\)' is not accepted"),
+        ("c8k3o4", "o does not go with cN"),
+        ("c8k0", "a kernel has a size of 1 or more"),
+        ("c8k3s2x3", "one size, 1 or more"),
+        ("c8k3g5", "5 groups do not divide 3 and 8 channels"),
+        ("c8 attn3", "3 heads do not divide 8 channels"),
+        ("[c8 | c8 | c8]", r"\[ .. \] is no group"),
+        ("gate(mean | mean)", r"gate\( .. \) is no group"),
+        ("2*(c3 2*(c3))", r"2\*\( .. \) stands in another"),
+        ("2*(c8)", "layer0.next: sizes .* differ"),
+        ("[c3s2]", "layer0.short: sizes .* differ"),
+        ("(c3 | c3s2)", "maps of one size stand side by side"),
+        ("<c8 | c9>", "layer0.as1: sizes .* differ"),
+        ("mean c8k3", "a window of .* on 0 axes of positions"),
+        ("turn", "one axis of positions is turned, not 2"),
+        ("9999x(9999x(c3))", "5000 layers"),
+        ("(" * 30, "20 deep are accepted"),
+    ],
+)
+def test_layers_that_are_not_words_are_refused(layers, said):
+    config = {"model_type": "timm_written", "layers": layers, "image_size": 32, "num_labels": 3}
+    config["architectures"] = ["TimmForImageClassification"]
+    with pytest.raises(InputError, match=said):
+        count(config, 1, 1)
 
 
 def test_images_are_those_of_training():

@@ -10,7 +10,7 @@ otherwise than that of Hugging Face (`halved`).
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from symbolic_cost.errors import InputError, quote, unknown
@@ -66,13 +66,35 @@ def _record_of(name: str) -> tuple[Mapping[str, Any], dict[str, Any]] | None:
             own = dict(zip(record["columns"], record["sizes"][numbers.pop("size")], strict=True))
             sides = {key: int(number) for key, number in numbers.items()}
             fields = {**record.get("fields", {}), **own, **sides}
+            if "layers" in record:
+                fields = {**record.get("fields", {}), "layers": _written(record, own | numbers)}
+                side = {**own, **sides}.get("image_size")
+                fields |= {"image_size": side} if side else {}
             return record, {"model_type": record["model_type"], **fields}
     return None
 
 
+def _written(record: Mapping[str, Any], named: Mapping[str, Any]) -> str:
+    """Return the layers of a record that writes them out, as its columns and numbers say."""
+    text = record["layers"].format_map(named)
+    for _ in range(2):  # columns may hold words as well
+        for word, meaning in record.get("words", {}).items():
+            text = re.sub(rf"(?<!\S){word}\(([^()]*)\)", partial(_replaced, meaning), text)
+    return " ".join(text.split())
+
+
+def _replaced(meaning: str, call: re.Match[str]) -> str:
+    """Return the text of a word, its sizes put in."""
+    given = call[1].split(",")
+    return re.sub(r"\$(\d)", lambda place: given[int(place[1]) - 1], meaning)
+
+
 @cache
 def _records() -> tuple[Mapping[str, Any], ...]:
-    return tuple(package_data("models/stored/timm.toml")["family"])
+    files = ("timm.toml", "timm_written.toml")
+    return tuple(
+        family for file in files for family in package_data(f"models/stored/{file}")["family"]
+    )
 
 
 @cache

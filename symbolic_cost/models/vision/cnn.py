@@ -22,9 +22,10 @@ from symbolic_cost.layers.conv import (
 )
 from symbolic_cost.layers.pool import AdaptiveMean, Pool
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.trails import parts
 from symbolic_cost.models.vision.cnn_residual import mobilenet_v2, resnet18, resnet50
 from symbolic_cost.ops.elementwise import cross_entropy
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
@@ -60,8 +61,10 @@ class CNN:
         rest = " ".join(axis for axis in trail.at.axes if axis != row)
         pattern = f"{trail.at}, !targets[{rest}]:index -> loss[{rest}]"
         loss = cross_entropy("loss", pattern, row=row)
-        parts = (Part(self.name, (*trail.ops, loss)),)
-        return Model(self.name, parts, sizes, source=self.source, axes=trail.glossary)
+        trail.ops.append(loss)
+        return Model(
+            self.name, parts(trail, self.name), sizes, source=self.source, axes=trail.glossary
+        )
 
 
 def lenet5(classes: int) -> Chain:

@@ -13,6 +13,7 @@ from symbolic_cost.models.vision.inverted import inverted
 from symbolic_cost.models.vision.maps_families import NETWORKS, SEMANTIC
 from symbolic_cost.models.vision.mobile import MOBILE
 from symbolic_cost.models.vision.pyramids import MORE
+from symbolic_cost.models.vision.written import written
 from symbolic_cost.ops.graph import Model
 
 
@@ -20,6 +21,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields and declare the network; images have 224 pixels a side unless they say."""
     side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
     own = {"timm_inverted": inverted, "hiera": hiera, "bit": bit, "hgnet_v2": hgnet, "cvt": cvt}
+    own |= {"timm_written": written}
     layers = {**NETWORKS, **MORE, **MOBILE, **own}[fields.family](fields)
     classes = classes_of(fields)
     fields.refuse()
