@@ -68,7 +68,7 @@ class Memory:
             new, before = trail.copy(channel), trail.copy(channel)
             titles = {"b": batch, "l": place, "i": old, "o": new, "m": before, "n": gates}
             y = f"{name}.{i}"
-            trail.ops += scope(y, (_titled(Cell.LSTM.op(), titles),), x=x, y=y)
+            trail.ops += scope(y, (titled(Cell.LSTM.op(), titles),), x=x, y=y)
             x, old = y, new
         same = Maps(f"{name}.end", start.axes)
         trail.ops.append(
@@ -78,7 +78,7 @@ class Memory:
         trail.pointwise(name, "add", start)
 
 
-def _titled(op: Op, titles: Mapping[str, str]) -> Op:
+def titled(op: Op, titles: Mapping[str, str]) -> Op:
     """Return an op under other axes."""
 
     def axes(old: tuple[str, ...]) -> tuple[str, ...]:
