@@ -24,7 +24,7 @@ class Codes(Words):
     """Embedding of the codes of a frame: a row of every codebook, added."""
 
     def _tokens(self, axes: str) -> list[Step]:
-        residual, query = self.at
+        _, query = self.at
         rows, table = f"[b {query} n_c e]", "*table[n_c v_in e]"
         ids = f"[b {query} n_c]:index"
         return [
