@@ -21,11 +21,17 @@ AXES = axes("n_c whole, v_in vocabulary")
 
 @dataclass(frozen=True)
 class Codes(Words):
-    """Embedding of the codes of a frame: a row of every codebook, added."""
+    """Embedding of the codes of a frame: a row of every codebook, added.
+
+    Args:
+        table: axes of the rows: a table for every book, or one of all.
+    """
+
+    table: str = "n_c v_in"
 
     def _tokens(self, axes: str) -> list[Step]:
         _, query = self.at
-        rows, table = f"[b {query} n_c e]", "*table[n_c v_in e]"
+        rows, table = f"[b {query} n_c e]", f"*table[{self.table} e]"
         ids = f"[b {query} n_c]:index"
         return [
             lambda x, y: lookup("codes", f"!{x}{ids}, {table} -> {y}{rows}"),

@@ -122,11 +122,11 @@ def _check(fields: Fields, hop: int, e: int) -> None:
         problem = "null drops one side, and only both are declared: leave it out"
         fields.require(holds=side not in fields.source.values, problem=problem, name=side)
     groups = fields.size("upsample_groups", 512)
-    problem = f"one for each of the {e} channels is declared"
+    problem = f"one for each of the {e} channels of hidden_size is declared"
     fields.require(holds=groups == e, problem=problem, name="upsample_groups")
     rate = fields.size("sampling_rate", 24000)
     frames = fields.number("frame_rate", rate / (hop * _STRIDE))
-    problem = f"{_STRIDE} positions for a frame of codes are declared"
+    problem = f"sampling_rate and upsampling_ratios give {_STRIDE} positions for a frame of codes"
     fields.require(
         holds=int(ceil(rate / hop) / frames) == _STRIDE, problem=problem, name="frame_rate"
     )
