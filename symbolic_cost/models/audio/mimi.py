@@ -107,7 +107,7 @@ def _codes(fields: Fields, e: int) -> Split:
     """Read the books, the first of which code what is said."""
     size, width = fields.size("codebook_size", 2048), fields.size("codebook_dim", 256)
     inner = fields.size("vector_quantization_hidden_dimension", 256)
-    problem = f"codes are as wide as what is coded, {inner}"
+    problem = f"codes are as wide as vector_quantization_hidden_dimension, {inner}"
     fields.require(holds=width == inner, problem=problem, name="codebook_dim")
     books, said = fields.size("num_quantizers", 32), fields.size("num_semantic_quantizers", 1)
     problem = f"fewer than the {books} of num_quantizers are accepted"

@@ -58,6 +58,8 @@ def kyutai(fields: Fields, shape: Shape) -> Model:
     """Declare Kyutai's speech-to-text: frames of codes and a token each, in one table."""
     books, codes = fields.size("num_codebooks", 32), fields.size("codebook_vocab_size", 2049)
     rows = fields.size("vocab_size") + books * codes + 1
+    tied = fields.flag("tie_word_embeddings", default=False)
+    fields.require(holds=not tied, problem="only false is declared", name="tie_word_embeddings")
     wide = fields.size("ffn_dim", 11264)
     fields.require(holds=wide % 2 == 0, problem="an even width is accepted", name="ffn_dim")
     own = ("num_codebooks", "codebook_vocab_size", "ffn_dim")
@@ -79,8 +81,6 @@ def _spoken(
     names = ("hidden_size", "vocab_size", "num_hidden_layers", "num_attention_heads")
     read = {name: fields.size(name) for name in names}
     heads = fields.size("num_key_value_heads", read["num_attention_heads"])
-    tied = fields.flag("tie_word_embeddings", default=False)
-    fields.require(holds=not tied, problem="only false is declared", name="tie_word_embeddings")
     fields.ignore(*own, *fields.source.values)
     costless = re.compile("|".join((*fields.record.costless, *own, "codec_config")))
     values = {k: v for k, v in fields.source.values.items() if not costless.fullmatch(k)}
@@ -112,7 +112,10 @@ def _depth(fields: Fields, books: int, words: int, e: int) -> tuple[Tower, dict[
     number, wide = values.pop("num_codebooks", 32), values.pop("backbone_hidden_size", 2048)
     tied = fields.flag("tie_codebooks_embeddings", default=True)
     alike = (number, wide, values.get("vocab_size", 2051)) == (books, e, words)
-    problem = "codebooks, their sizes and backbone_hidden_size are those of the whole, and shared"
+    problem = (
+        f"num_codebooks = {books}, vocab_size = {words} and hidden_size = {e} of the whole, as "
+        "backbone_hidden_size, with tie_codebooks_embeddings, are declared"
+    )
     fields.require(holds=alike and tied, problem=problem, name="depth_decoder_config")
     fields.assume("depth_decoder_config", "the first code of a frame alone: the others are given")
     head = {"model_type": "llama", "architectures": ["LlamaModel"]}
