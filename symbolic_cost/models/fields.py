@@ -157,7 +157,11 @@ class Fields:
         if not isinstance(inner, Mapping):
             self.require(holds=inner is None, problem="an object is accepted", name=name)
             return None
-        source = replace(self.source, values=inner)
+        return self.holding(inner)
+
+    def holding(self, values: Mapping[str, Any]) -> Fields:
+        """Return the fields of other values, whose problems are told with these."""
+        source = replace(self.source, values=values)
         return Fields(source, self.family, self.record, self.head, problems=self.problems)
 
     def has(self, name: str) -> bool:

@@ -120,6 +120,9 @@ def t5(fields: Fields, shape: Shape) -> Model:
         "n_rel": fields.size("relative_attention_num_buckets", 32),
     }
     _check_function(fields, projection)
+    if fields.head.endswith(ENCODER_ONLY):
+        masked = fields.flag("is_decoder", default=False)
+        fields.require(holds=not masked, problem="only false is declared", name="is_decoder")
     fields.ignore("relative_attention_max_distance")
     if isinstance(family.near, Blocks):
         return _blocked(fields, shape, family, family.near, numbers)

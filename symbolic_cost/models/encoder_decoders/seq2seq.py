@@ -28,6 +28,7 @@ from symbolic_cost.layers import (
 from symbolic_cost.layers.attention import Attention, CacheKind
 from symbolic_cost.layers.attention_core import SLIDING, Positions, Step
 from symbolic_cost.layers.block_attention import Blocks
+from symbolic_cost.layers.codebooks import PredictedCodes
 from symbolic_cost.layers.embeddings import PLACES, Words
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
@@ -79,7 +80,7 @@ TOKENS_OF_SOURCE = "ForTokenClassification"
 RECORDED = "ForAudioClassification"
 
 
-Head = Predicted | Classes | Averaged
+Head = Predicted | PredictedCodes | Classes | Averaged
 HEADS: Mapping[str, Head] = {
     GENERATED: Predicted(output=Output.TIE),
     SEQUENCE: Classes(hidden=TANH),

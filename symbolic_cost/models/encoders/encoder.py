@@ -57,6 +57,7 @@ from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.spectrogram_frontend import Thinned
 from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.layers.speech_heads import Quantized, Voices
+from symbolic_cost.layers.transducer import Transduced
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.windows import inside, within
 from symbolic_cost.ops.declare import Axis, Glossary, Operand, Role, glossary, stored, unread, view
@@ -89,7 +90,17 @@ Switch = Callable[["Encoder", bool], "Encoder"]
 """What a truth value of a configuration changes."""
 
 Head = (
-    Predicted | Classes | Boxes | Cells | Projected | Averaged | Quantized | Voices | Taught | Asked
+    Predicted
+    | Classes
+    | Boxes
+    | Cells
+    | Projected
+    | Averaged
+    | Quantized
+    | Voices
+    | Transduced
+    | Taught
+    | Asked
 )
 TANH = Hidden()
 

@@ -12,20 +12,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from sympy import Integer
+from sympy import Expr, Integer
 
 from symbolic_cost.axes import axes
 from symbolic_cost.errors import InputError
+from symbolic_cost.layers import codebooks
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.attention_core import AttentionCore, Step
+from symbolic_cost.layers.codebooks import Codes, PredictedCodes
 from symbolic_cost.layers.conv import Chain, Maps, Trail
 from symbolic_cost.layers.embeddings import BERT_TABLES, COMPUTED, Change
 from symbolic_cost.layers.heads import Hidden, Output, Predicted
+from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes
+from symbolic_cost.models.encoder_decoders.config import t5
+from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes, Source
 from symbolic_cost.models.encoders import config as encoder_config
 from symbolic_cost.models.encoders.config import Numbers
+from symbolic_cost.models.encoders.encoder import ATTENTION
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.nested.parts import section
@@ -44,6 +50,12 @@ from symbolic_cost.records import dataclass
 
 AXES = axes("e_v hidden")
 Builder = Callable[[Fields, Shape], Model]
+_BUILDERS: Mapping[str, Builder] = {
+    "encoders.config:build": encoder_config.build,
+    "encoder_decoders.config:t5": t5,
+    "vision.config:build": vision_config.build,
+}
+"""What declares a tower."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,7 @@ class Caption:
     sizes: tuple[str, str, str] = ("num_hidden_layers", "num_attention_heads", "intermediate_size")
 
 
+_MUSIC = "musicgen_decoder"
 _POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
 _BERT = Seq2Seq(
     replace(WORDS, tables=BERT_TABLES),
@@ -94,6 +107,17 @@ CAPTIONS: Mapping[str, Caption] = MappingProxyType(
                 heads={GENERATED: Predicted(output=Output.TIE | Output.BIAS)},
             )
         ),
+        _MUSIC: Caption(
+            Seq2Seq(
+                Codes(tables={"position": COMPUTED}, norm=None),
+                attention=replace(ATTENTION, bias=Bias.NONE),
+                perceptron=MLP(bias=Bias.NONE),
+                heads={GENERATED: PredictedCodes()},
+                source="copet-2023",
+            ),
+            ("attention_dropout", "dropout"),
+            sizes=("num_hidden_layers", "num_attention_heads", "ffn_dim"),
+        ),
         "trocr": replace(_BART, family=Seq2Seq(branch=_POST, last=None)),
         "mbart": _BART,
         "gpt2": Caption(
@@ -107,8 +131,11 @@ CAPTIONS: Mapping[str, Caption] = MappingProxyType(
 """Decoders by model_type."""
 
 
-_TEXTS = "encoder-decoder"
+_TEXTS = ("encoder-decoder", "musicgen")
 """What sees a text, not an image."""
+
+_SECTIONS = {"blip": ("vision_config", "text_config"), "musicgen": ("text_encoder", "decoder")}
+"""Objects of the tower and of the decoder, where they are not called so."""
 
 _ALONE = ("is_decoder", "is_encoder_decoder", "add_cross_attention")
 
@@ -116,9 +143,8 @@ _ALONE = ("is_decoder", "is_encoder_decoder", "add_cross_attention")
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare the tower and the decoder."""
     inner, words = _sections(fields)
-    reads, decodes = fields.family == _TEXTS, shape.c != 0
-    own_model: Builder = encoder_config.build if reads else vision_config.build
-    own_model = _maps if inner.family in _MAPS else own_model
+    reads, decodes = fields.family in _TEXTS, shape.c != 0
+    own_model = _BUILDERS[inner.record.builder] if inner.family not in _MAPS else _maps
     read = replace(shape, l=shape.c, c=Integer(0)) if reads and decodes else shape
     seen, last = _unpooled(bound(own_model(inner, read)))
     at = next(one for one in seen.parts if one.path == last).results[0].axes
@@ -127,6 +153,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     _ignore_alone(words)
     tied = fields.flag("tie_word_embeddings", default=fields.family == "blip")
     family, numbers = _family(words, CAPTIONS[words.family], tied=tied)
+    codes = _codes(words, positions) if words.family == _MUSIC else None
     words.refuse()
     fields.refuse()
     written, past = (shape.l, shape.c) if not reads else (shape.l // 2, shape.c // 2)
@@ -136,6 +163,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         l_t=shape.l if decodes else written,
         cached=past if decodes else None,
         decoder={} if projected else {"e": own},
+        source=codes,
         **{**numbers, "e": own if projected else wide},  # type: ignore[arg-type]
     )
     text = family.declare(fields.family, sizes)
@@ -159,22 +187,32 @@ def build(fields: Fields, shape: Shape) -> Model:
     )
 
 
+def _codes(words: Fields, positions: Expr) -> Source:
+    """Return the sizes of what a decoder of codes has besides."""
+    books, rows = words.size("num_codebooks", 4), words.size("vocab_size") + 1
+    return Source(positions, {"n_c": books, "v_in": rows}, codebooks.AXES)
+
+
 def _sections(fields: Fields) -> tuple[Fields, Fields]:
     """Return the fields of the tower and of the decoder, or refuse what is neither."""
-    names = ("vision_config", "text_config") if fields.family == "blip" else ("encoder", "decoder")
-    inner = section(fields, names[0], "blip_vision_model")
-    words = section(fields, names[1], "blip_text_model")
-    texts = fields.family == _TEXTS
+    names = _SECTIONS.get(fields.family, ("encoder", "decoder"))
+    music, texts = fields.family == "musicgen", fields.family in _TEXTS
+    inner = section(fields, names[0], "t5" if music else "blip_vision_model")
+    words = section(fields, names[1], _MUSIC if music else "blip_text_model")
     builder = "encoders.config:build" if texts else "vision.config:build"
     known = (inner.family in _MAPS and not texts) or inner.record.builder == builder
-    if words.family not in CAPTIONS or not known:
+    known = inner.family == "t5" if music else known
+    decoders = [name for name in CAPTIONS if (name == _MUSIC) == music]
+    if words.family not in decoders or not known:
         behind = "an encoder" if texts else f"a vision transformer or one of {', '.join(_MAPS)}"
-        accepted = f"decoders {', '.join(CAPTIONS)} behind {behind} are declared"
+        behind = "a T5" if music else behind
+        accepted = f"decoders {', '.join(decoders)} behind {behind} are declared"
         raise InputError(f"{fields.source.where(names[1])}: {accepted}")
     # A decoder, whatever the family says of models that stand alone.
     fixed = {key: value for key, value in words.record.fixed.items() if key not in _ALONE}
     words.record = replace(words.record, fixed=fixed)
-    bare = (head for head in inner.record.heads if head.endswith(("Model", "Encoder")))
+    ends = ("EncoderModel",) if music else ("Model", "Encoder")
+    bare = (head for head in inner.record.heads if head.endswith(ends))
     inner.head = next(bare, inner.record.heads[-1])
     inner.ignore("tie_word_embeddings")  # it has no words
     return inner, words
