@@ -93,7 +93,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
     at = {**first, **time}
     if deep or not few:
         count = symbols.n_layers - 1 if few else symbols.n_layers
-        parts.append(Part("block", double, count, at, Place.BLOCK))
+        parts.append(Part("block", double, count, at, Place.LEADING))
         at = {"x": "block", "prompt": "block", **time}
     if few:
         parts.append(Part("last.block", last, takes=at, place=Place.BLOCK))
@@ -149,6 +149,7 @@ def sd3(fields: Fields, shape: Shape) -> Model:
         path = f"blocks{i}.block"
         ops = _handing(double_block(both, second=alone if second else None))
         ops = prompt_unread(ops) if ends else ops
-        parts.append(Part(path, ops, Integer(len(list(run))), {**at, "cond": "time"}, Place.BLOCK))
+        place = Place.BLOCK if ends else Place.LEADING
+        parts.append(Part(path, ops, Integer(len(list(run))), {**at, "cond": "time"}, place))
         at = {"x": path, "prompt": path}
     return declared(fields, tuple(parts), sizes_of(image, shape, **own), numbers)

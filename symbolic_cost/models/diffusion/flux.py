@@ -141,7 +141,7 @@ class Streams:
         streams = {"x": "embedding", "prompt": "prompt", **of_two}
         return (
             *before,
-            Part("block", double, symbols.n_layers, streams, Place.BLOCK),
+            Part("block", double, symbols.n_layers, streams, Place.LEADING),
             Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
             Part("single.block", ops, Integer(singles), {"x": "joined", **of_one}, Place.BLOCK),
             Part("image", image_alone(), takes={"x": "single.block"}),
@@ -318,7 +318,7 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
         Part("rotation", (ANGLES,)),
         Part("refiner.time", condition),
         Part("context", (PROMPT,)),
-        Part("prompt", _REFINED, refined, {"x": "context", "cond": "refiner.time"}, Place.LEADING),
+        Part("prompt", _REFINED, refined, {"x": "context", "cond": "refiner.time"}, Place.END),
         Part("embedding", Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops()),
     )
     parts = Streams(norm=norm).parts(singles, before)

@@ -214,7 +214,8 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
     for path, own_ops, count in (("block", ops, depth), ("last.block", prompt_unread(ops), 1)):
         if count == 1 or numbers["n_layers"] > 1:
             takes = {**at, "cond": "time"}
-            blocks.append(Part(path, own_ops, exact(count), takes, Place.BLOCK))
+            place = Place.BLOCK if path.startswith("last") else Place.LEADING
+            blocks.append(Part(path, own_ops, exact(count), takes, place))
             at = {"x": path, "prompt": path}
     parts = (
         Part("time", conditioned((TIME, *((TOLD,) if told else ())))),
@@ -285,7 +286,8 @@ def sd3(fields: Fields, shape: Shape) -> Model:
         path = f"blocks{i}.block"
         ops = double_block(last if ends else both, second=alone if second else None)
         count = Integer(len(list(run)))
-        parts.append(Part(path, ops, count, {**at, "cond": "time"}, Place.BLOCK))
+        place = Place.BLOCK if ends else Place.LEADING
+        parts.append(Part(path, ops, count, {**at, "cond": "time"}, place))
         at = {"x": path, "prompt": path}
     head = Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"})
     return declared(fields, (*parts, head), sizes_of(image, shape, **own), numbers)
