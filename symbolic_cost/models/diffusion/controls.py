@@ -1,4 +1,4 @@
-"""ControlNets of transformers, by `_class_name`: Flux, Stable Diffusion 3.
+"""ControlNets of transformers, by `_class_name`: Flux, Stable Diffusion 3, Qwen-Image, Wan.
 
 Blocks of the network that they steer, each of which hands a product of its image on. Axes: as in
 `diffusion`; e_q width of what is handed on, n_p tokens of the prompt.
@@ -6,27 +6,35 @@ Blocks of the network that they steer, each of which hands a product of its imag
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
 
 from sympy import Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.conditioning import conditioned
 from symbolic_cost.layers.joint_attention import IMAGE, TEXT, Joint
+from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.models.diffusion.blocks import double_block, image_alone, joined_streams
 from symbolic_cost.models.diffusion.flux import BEFORE, Streams, Usual, packed, time_of
+from symbolic_cost.models.diffusion.tabled import TUBES, Steered, wan
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
     EMBEDDING,
+    FINE_PROMPT,
     POOLED,
     PROMPT,
     TIME,
+    assumed_side,
     declared,
+    ended,
     heads_of,
     prompt_unread,
     rms_of,
+    rotated,
     sample,
     sizes_of,
 )
@@ -43,15 +51,20 @@ from symbolic_cost.ops.view import view
 
 def _handing(block: tuple[Op, ...], rows: str = "r") -> tuple[Op, ...]:
     """Return a block that hands on a product of its image besides."""
-    made = {"y": "made"}
     image = image_alone() if rows != "r" else ()
     ends = "image" if image else "made"
     return (
-        *(op.mapped(lambda o: o.renamed(made.get(o.tensor, o.tensor))) for op in block),
+        *_made(block),
         *scope("hint", image, x="made", y="image"),
         einsum("hand", f"{ends}[b r e], *w[e e_q] + *bias[e_q] -> hint[b r e_q]"),
         view("on", f"made[b {rows} e] -> y[b {rows} e]"),
     )
+
+
+def _made(block: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return a block whose result is not yet what it hands on."""
+    made = {"y": "made"}
+    return tuple(op.mapped(lambda o: o.renamed(made.get(o.tensor, o.tensor))) for op in block)
 
 
 def _shown(image: tuple[Op, ...], shown: tuple[Op, ...]) -> tuple[Op, ...]:
@@ -111,6 +124,71 @@ _TOLD = (
     pointwise("learned", "plain[b n_p e], mode[b e] -> prompt[b r_x e]", "copy", laid="n_p"),
 )
 """A prompt behind a token that says what kind of image steers."""
+
+
+def qwen_image(fields: Fields, shape: Shape) -> Model:
+    """Declare a ControlNet of Qwen-Image, of whose last block nobody reads the prompt."""
+    channels = fields.size("in_channels", 64)
+    assumed_side(fields, 128)
+    image = sample(fields, shape, 128, 2, channels)
+    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 60)}
+    rotated(fields, numbers)
+    own = {"e_x": fields.size("joint_attention_dim", 3584), "e_q": numbers["e"], "pixels": 1}
+    own["n_x"] = channels + (fields.optional_size("extra_condition_channels") or 0)
+    fields.ignore("out_channels", "patch_size")
+    fields.refuse()
+    rotation, _, _ = BEFORE
+    shown = retitled((EMBEDDED,), {"ch": "n_x"})
+    block = _handing(
+        double_block(Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE))
+    )
+    parts = [
+        Part("time", tuple(TIME.ops())),
+        rotation,
+        Part("prompt", FINE_PROMPT),
+        Part("embedding", _shown((EMBEDDED,), shown)),
+    ]
+    parts += ended(block, numbers, {"x": "embedding", "prompt": "prompt"})
+    return declared(fields, tuple(parts), sizes_of(image, shape, **own), numbers)
+
+
+def vace(fields: Fields, shape: Shape) -> Model:
+    """Declare a Wan whose blocks take hints of further ones, which see what steers them."""
+    depth = fields.size("num_layers", 40)
+    stated = fields.items("vace_layers", tuple(range(0, 40, 5)))
+    fine = stated[:1] == (0,) and all(isinstance(at, int) and 0 <= at < depth for at in stated)
+    fine = fine and list(stated) == sorted(set(stated))
+    problem = f"ascending numbers of blocks, the first 0 and the last below {depth}, are accepted"
+    fields.require(holds=fine, problem=problem, name="vace_layers")
+    channels = fields.size("vace_in_channels", 96)
+    hints = Integer(len(stated))
+
+    def steered(ops: tuple[Op, ...], takes: Mapping[str, str]) -> tuple[Part, ...]:
+        """Declare blocks that see what steers, those that take their hints, and the others."""
+        added = (
+            view("own", "hint[b r e_q] -> own[b r e]"),
+            pointwise("add", "made[b r e], own[b r e] -> y[b r e]", "add"),
+        )
+        hinted = (*_made(ops), *scope("hint", added, made="made", hint="hint", y="y"))
+        own = {**takes, "hint": "control.block"}
+        parts = [
+            Part("control", _CONTROL, takes={"x": "embedding"}),
+            Part("control.block", _handing(ops), hints, {**takes, "x": "control"}, Place.LEADING),
+            Part("hinted.block", hinted, hints, own, Place.BLOCK),
+        ]
+        if hints < depth:
+            own = {**takes, "x": "hinted.block"}
+            parts.append(Part("block", ops, symbols.n_layers - hints, own, Place.BLOCK))
+        return tuple(parts)
+
+    return wan(fields, shape, Steered(channels, steered))
+
+
+_CONTROL = (
+    *scope("", retitled(TUBES, {"ch": "n_x", "e": "e_q"}), x="control"),
+    einsum("proj_in", "control[b r e_q], *w[e_q e] + *bias[e] -> projected[b r e]"),
+    pointwise("add", "x[b r e], projected[b r e] -> y[b r e]", "add"),
+)
 
 
 def sd3(fields: Fields, shape: Shape) -> Model:

@@ -74,11 +74,13 @@ class Usual:
         sizes: by the name of a key.
         turned: widths of a head that positions along each axis rotate.
         places: key of these widths.
+        closed: whether as many channels leave as come in, whatever is said.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     turned: tuple[int, ...] = (16, 56, 56)
     places: str = "axes_dims_rope"
+    closed: bool = False
 
     def size(self, fields: Fields, name: str) -> int:
         """Read a size."""
@@ -157,7 +159,8 @@ def packed(
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)
     own: dict[str, Expr | int] = {"e_x": usual.size(fields, "joint_attention_dim")}
-    own["pixels"] = fields.size("out_channels", channels) * patch**2
+    out = channels if usual.closed else fields.size("out_channels", channels)
+    own["pixels"] = out * patch**2
     return image, usual.numbers(fields), usual.size(fields, "num_single_layers"), own
 
 

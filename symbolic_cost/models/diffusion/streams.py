@@ -19,6 +19,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.diffusion.blocks import behind_first, joined_streams
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
+    FINE_PROMPT,
     assumed_side,
     declared,
     rotated,
@@ -67,7 +68,7 @@ def z_image(fields: Fields, shape: Shape) -> Model:
     own |= {"f": int(e / 3 * 8), "e_t": min(e, _CONDITION), "e_h": _HIDDEN}
     fields.refuse()
     plain = (*scope("", (EMBEDDED,), x="plain"), _filling("b r"))
-    filled = (*scope("", _PROMPT, fine="fine", prompt="plain"), _filling("b r_x"))
+    filled = (*scope("", FINE_PROMPT, fine="fine", prompt="plain"), _filling("b r_x"))
     block = _Block(Joint((), (), norm, Bias.NONE, Rotated.WHOLE))
     parts = _refined(block, plain, filled, refined)
     return declared(fields, parts, sizes_of(image, shape, **own, **tokens), numbers)
@@ -95,7 +96,7 @@ def lumina(fields: Fields, shape: Shape) -> Model:
     own |= dict.fromkeys(("e_t", "e_h"), min(e, _HIDDEN))
     fields.refuse()
     attention = Joint((), (), Norm.RMS, Bias.NONE, Rotated.WHOLE, heads=GROUPED)
-    parts = _refined(_Block(attention, activated=True), (EMBEDDED,), _PROMPT, refined)
+    parts = _refined(_Block(attention, activated=True), (EMBEDDED,), FINE_PROMPT, refined)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
@@ -136,10 +137,6 @@ def _filling(rows: str) -> Op:
     return pointwise("fill", f"plain[{rows} e], *filling[e] -> x[{rows} e]", "add")
 
 
-_PROMPT = (
-    Norm.RMS.op("norm", "!states[b r_x e_x]", "fine[b r_x e_x]", row="e_x"),
-    einsum("context", "fine[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]"),
-)
 _ENDING = (
     Norm.LAYER_BARE.op("norm", "x[b r_j e]", "fine[b r_j e]"),
     pointwise("act", "cond[b e_t] -> a[b e_t]", "silu"),

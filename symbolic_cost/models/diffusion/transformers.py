@@ -7,7 +7,7 @@ the prompt's one vector, n_l rows of the table of classes, pixels those of a pat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 
@@ -188,6 +188,10 @@ TOLD = Embedded("told", "n_l", "")
 
 EMBEDDING = Patches(Piece.BIAS, Places.COMPUTED)
 PROMPT = einsum("context", "!states[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]")
+FINE_PROMPT = (
+    Norm.RMS.op("norm", "!states[b r_x e_x]", "fine[b r_x e_x]", row="e_x"),
+    einsum("context", "fine[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]"),
+)
 
 
 def qwen_image(fields: Fields, shape: Shape) -> Model:
@@ -204,28 +208,25 @@ def qwen_image(fields: Fields, shape: Shape) -> Model:
     own["n_l"] = 2
     fields.refuse()
     ops = double_block(Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE))
-    prompt = (
-        Norm.RMS.op("norm", "!states[b r_x e_x]", "fine[b r_x e_x]", row="e_x"),
-        einsum("context", "fine[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]"),
-    )
-    blocks: list[Part] = []
-    at = {"x": "embedding", "prompt": "prompt"}
-    depth = symbols.n_layers - 1
-    for path, own_ops, count in (("block", ops, depth), ("last.block", prompt_unread(ops), 1)):
-        if count == 1 or numbers["n_layers"] > 1:
-            takes = {**at, "cond": "time"}
-            place = Place.BLOCK if path.startswith("last") else Place.LEADING
-            blocks.append(Part(path, own_ops, exact(count), takes, place))
-            at = {"x": path, "prompt": path}
     parts = (
         Part("time", conditioned((TIME, *((TOLD,) if told else ())))),
         Part("rotation", (ANGLES,)),
-        Part("prompt", prompt),
+        Part("prompt", FINE_PROMPT),
         Part("embedding", (EMBEDDED,)),
-        *blocks,
-        Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"}),
+        *ended(ops, numbers, {"x": "embedding", "prompt": "prompt"}),
+        Part("head", ending(modulation(LAST)), takes={"x": "last.block", "cond": "time"}),
     )
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def ended(block: tuple[Op, ...], numbers: Numbers, at: Mapping[str, str]) -> Iterator[Part]:
+    """Declare blocks of two streams, of whose last nobody reads the prompt."""
+    if numbers["n_layers"] > 1:
+        takes, count = {**at, "cond": "time"}, symbols.n_layers - 1
+        yield Part("block", block, count, takes, Place.LEADING)
+        at = dict.fromkeys(at, "block")
+    takes = {**at, "cond": "time"}
+    yield Part("last.block", prompt_unread(block), takes=takes, place=Place.BLOCK)
 
 
 def prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
