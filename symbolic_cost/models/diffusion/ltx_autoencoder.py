@@ -1,4 +1,4 @@
-"""The autoencoder of LTX-Video, by `_class_name`: patches of frames, blocks around few steps."""
+"""Autoencoders of LTX-Video and LTX 2, by `_class_name`: blocks between steps that fold maps."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from symbolic_cost.records import dataclass
 _BARE = Normed("rms_norm_bare", learned=())
 _WIDTHS, _DEPTHS, _SCALED = (128, 256, 512, 512), (4, 3, 3, 3, 4), (True, True, True, False)
 _PLAIN, _FOLDED = "LTXVideoDownBlock3D", "LTXVideo095DownBlock3D"
+_SECOND = "LTX2VideoDownBlock3D"
 _STEPS = {"spatial": (1, 2, 2), "temporal": (2, 1, 1), "spatiotemporal": (2, 2, 2)}
 
 
@@ -116,10 +117,12 @@ _STILL = (1, 1, 1)
 def _encoder(fields: Fields) -> tuple[_Coder, _Steps]:
     """Read what encodes, and by how much the step of every stage divides its maps."""
     widths = _sizes(fields, "block_out_channels", _WIDTHS)
-    folded = fields.items("down_block_types", (_PLAIN,) * 4)[-1:] == (_FOLDED,)
-    stages = len(widths) - folded
     kinds = fields.items("down_block_types", (_PLAIN,) * 4)
-    kind = _FOLDED if folded else _PLAIN
+    second = _is_second(fields)
+    folded = second or kinds[-1:] == (_FOLDED,)
+    widths = (fields.size("latent_channels", 128), *widths) if second else widths
+    stages = len(widths) - folded
+    kind = _SECOND if second else _FOLDED if folded else _PLAIN
     fine = kinds == (kind,) * stages
     fields.require(
         holds=fine, problem=f"{stages} times {kind} is accepted", name="down_block_types"
@@ -137,8 +140,12 @@ def _encoder(fields: Fields) -> tuple[_Coder, _Steps]:
         a != b and (way == "conv" or not on)
         for a, b, way, on in zip(widths, widths[1:], ways, scaled, strict=False)
     )
-    problem = "channels change where positions are folded into them"
-    fields.require(holds=not kept, problem=problem, name="block_out_channels")
+    by = [prod(step) if way != "conv" else 1 for way, step in zip(ways, steps, strict=False)]
+    odd = folded and any(
+        b % step or a * step % b for a, b, step in zip(widths, widths[1:], by, strict=False)
+    )
+    problem = "channels change where positions are folded into them, by whole sums"
+    fields.require(holds=not (kept or odd), problem=problem, name="block_out_channels")
     conv = causal if fields.flag("encoder_causal", default=True) else _centred
     return _Coder(widths, depths, conv), steps
 
@@ -157,13 +164,28 @@ def _decoder(fields: Fields) -> tuple[_Coder, _Steps]:
     factors = _sizes(fields, "upsample_factor", (1,) * 4, stages)
     before, odd = widths[-1], []
     for width, factor, on in zip(widths[::-1], factors[::-1], scaled[::-1], strict=False):
-        odd += [factor] if factor > 1 and not (on and before == width and 8 % factor == 0) else []
+        odd += (
+            [factor] if factor > 1 and not (on and before == width and width % factor == 0) else []
+        )
         before = width // factor
-    problem = f"{odd[:4]}: a factor of 8, and of channels that are there where maps grow"
+    problem = f"{odd[:4]}: a factor of channels that are there where maps grow"
     fields.require(holds=not odd, problem=problem, name="upsample_factor")
     conv = causal if fields.flag("decoder_causal", default=False) else _centred
-    steps: _Steps = [(2, 2, 2) if on else _STILL for on in scaled[::-1]]
+    ways = ("spatiotemporal",) * stages
+    if _is_second(fields):
+        stated = fields.items("upsample_type", ways)
+        fine = len(stated) == stages and all(way in _STEPS for way in stated)
+        problem = f"{stages} of {' or '.join(_STEPS)} are accepted"
+        fields.require(holds=fine, problem=problem, name="upsample_type")
+        ways = stated if fine else ways
+    every = zip(ways, scaled[::-1], strict=False)  # its code turns all but the ways around
+    steps: _Steps = [_STEPS[way] if on else _STILL for way, on in every]
     return _Coder(widths[::-1], depths[::-1], conv), steps
+
+
+def _is_second(fields: Fields) -> bool:
+    """Return whether it is that of LTX 2."""
+    return fields.family == "AutoencoderKLLTX2Video"
 
 
 def _sizes(fields: Fields, name: str, usual: tuple[int, ...], number: int = 0) -> tuple[int, ...]:
@@ -186,7 +208,7 @@ def _flags(fields: Fields, name: str, usual: tuple[bool, ...], number: int) -> t
 def _down(fields: Fields, coder: _Coder, steps: _Steps) -> dict[str, Layer]:
     """Return the stages of what encodes."""
     kinds = fields.items("downsample_type", ("conv",) * 4)
-    folded = fields.items("down_block_types", (_PLAIN,))[-1] == _FOLDED
+    folded = fields.items("down_block_types", (_PLAIN,))[-1] != _PLAIN
     layers: dict[str, Layer] = {}
     for i, (depth, step) in enumerate(zip(coder.depths, steps, strict=False)):
         width = coder.widths[i]

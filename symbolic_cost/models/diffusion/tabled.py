@@ -224,6 +224,36 @@ def ltx(fields: Fields, shape: Shape) -> Model:
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
+def allegro(fields: Fields, shape: Shape) -> Model:
+    """Declare an Allegro, whose frames are cut into patches one by one."""
+    patch, channels = fields.size("patch_size", 2), fields.size("in_channels", 4)
+    named = {"sample_height": 90, "sample_width": 160}
+    height, width = (fields.size(name, usual) for name, usual in named.items())
+    for name, side in zip(named, (height, width), strict=True):
+        problem = f"patches of {patch} do not divide it"
+        fields.require(holds=side % patch == 0, problem=problem, name=name)
+    frames = fields.size("sample_frames", 22)
+    text = shape.l if shape.c == 0 else shape.c
+    image = Sample((height, width), patch, channels, text, (frames, 1))
+    numbers = heads_of(fields, 24, 96) | {"n_layers": fields.size("num_layers", 32)}
+    e = numbers["e"]
+    own = {"e_x": fields.size("caption_channels", 4096), "e_s": e}
+    own["pixels"] = fields.size("out_channels", 4) * patch**2
+    alike = fields.size("cross_attention_dim", 2304) == e
+    problem = f"the prompt is projected to the width {e} of the heads together"
+    fields.require(holds=alike, problem=problem, name="cross_attention_dim")
+    thirds = e // numbers["h"] % (2 * _AXES) == 0
+    problem = "three even parts are rotated"
+    fields.require(holds=thirds, problem=problem, name="attention_head_dim")
+    attention, perceptron = layers_of(fields)
+    bias = bias_of(fields)
+    fields.refuse()
+    attention = replace(attention, rotated=Rotated.WHOLE)
+    bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
+    ops = block(attention, perceptron, tabled_six(), bare, prompted(bias))
+    return declared(fields, _parts(TUBES, ops), sizes_of(image, shape, **own), numbers)
+
+
 _AXES = 3
 """Of a video: frames, height and width."""
 
