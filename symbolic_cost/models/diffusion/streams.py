@@ -167,8 +167,8 @@ class _Block:
             return operand.renamed(turned.get(operand.tensor, operand.tensor))
 
         mlp = retitled(GatedMLP("silu").ops(), {"r": stream.residual, "l": stream.query})
-        first = _branch(stream, "attention", "x", "middle", opened=opened)
-        second = _branch(stream, "mlp", "middle", "y", opened=opened)
+        first = branch(stream, "attention", "x", "middle", opened=opened)
+        second = branch(stream, "mlp", "middle", "y", opened=opened)
         ends = {f"x_{stream.name}": "attention.entry", f"y_{stream.name}": "attention.outcome"}
         turning = tuple(op.mapped(own) for op in attention.ops())
         return (
@@ -181,16 +181,22 @@ class _Block:
         )
 
     def _pieces(self) -> tuple[Op, ...]:
-        pieces = ("scale_attention", "gate_attention", "scale_mlp", "gate_mlp")
         if self.activated:
-            own = {piece: piece for piece in pieces}
-            return scope("modulation", modulation(pieces), cond="cond", **own)
+            return four_pieces()
         made = "cond[b e_t], *w[m_4 e_t e] + *bias[m_4 e] -> pieces[m_4 b e]"
-        return (einsum("modulation", made), parted(pieces))
+        return (einsum("modulation", made), parted(FOUR))
 
 
-def _branch(
-    stream: Stream, name: str, x: str, y: str, *, opened: bool
+FOUR = ("scale_attention", "gate_attention", "scale_mlp", "gate_mlp")
+
+
+def four_pieces() -> tuple[Op, ...]:
+    """Declare scale and gate of either layer, of a condition that is activated first."""
+    return scope("modulation", modulation(FOUR), cond="cond", **{piece: piece for piece in FOUR})
+
+
+def branch(
+    stream: Stream, name: str, x: str, y: str, *, opened: bool, norm: Norm = Norm.RMS
 ) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
     """Declare what stands before a layer and behind it, from x to the sum y."""
     a = f"[b {stream.residual} e]"
@@ -200,9 +206,9 @@ def _branch(
         pointwise("tanh", "gate[b e] -> opening[b e]", "tanh"),
         pointwise("open", f"normed{a}, opening[b e] -> opened{a}", "mul"),
     )
-    before = (Norm.RMS.op("norm", f"x{a}", f"{fine}{a}"), *((scaling,) if opened else ()))
+    before = (norm.op("norm", f"x{a}", f"{fine}{a}"), *((scaling,) if opened else ()))
     after = (
-        Norm.RMS.op("norm_after", f"outcome{a}", f"normed{a}"),
+        norm.op("norm_after", f"outcome{a}", f"normed{a}"),
         *(opening if opened else ()),
         pointwise("residual", f"x{a}, {last}{a} -> y{a}", "add"),
     )

@@ -65,7 +65,8 @@ AXES = glossary(
     axes(
         "x whole, e_x hidden, n_f whole, e_pool whole, n_l whole, e_q hidden, e_q_ hidden, "
         "pixels whole, e_i hidden, n_p token patch, n_g whole, h_x head, d_x width, d_o width, "
-        "y_m token patch, x_m token patch, y_n token patch, x_n token patch, k_y whole, k_x whole"
+        "y_m token patch, x_m token patch, y_n token patch, x_n token patch, k_y whole, k_x whole, "
+        "e_c hidden"
     ),
 )
 
