@@ -27,6 +27,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.joined import joined
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import view
 
 Pieces = tuple[str, str, str]
@@ -219,3 +220,11 @@ def image_alone() -> tuple[Op, ...]:
         joined("part", "both[b j e] -> image[b l e]"),
         view("scatter", "image[b l e] -> y[b r e]"),
     )
+
+
+def prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return a block of which nothing reads the prompt, which runs all the same."""
+    first = next(i for i, op in enumerate(ops) if op.path == "attention.part")
+    own = ("text.", "attention.text.")
+    later = ((unread((op,))[0] if op.path.startswith(own) else op) for op in ops[first:])
+    return (*ops[:first], *later)

@@ -1,4 +1,4 @@
-"""ControlNets of transformers, by `_class_name`: Flux, Stable Diffusion 3, Qwen-Image, Wan.
+"""ControlNets of transformers, by `_class_name`: Flux, Stable Diffusion 3, Wan.
 
 Blocks of the network that they steer, each of which hands a product of its image on. Axes: as in
 `diffusion`; e_q width of what is handed on, n_p tokens of the prompt.
@@ -13,28 +13,26 @@ from itertools import groupby
 from sympy import Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.conditioning import conditioned
 from symbolic_cost.layers.joint_attention import IMAGE, TEXT, Joint
-from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
-from symbolic_cost.models.diffusion.blocks import double_block, image_alone, joined_streams
+from symbolic_cost.models.diffusion.blocks import (
+    double_block,
+    image_alone,
+    joined_streams,
+    prompt_unread,
+)
 from symbolic_cost.models.diffusion.flux import BEFORE, Streams, Usual, packed, time_of
 from symbolic_cost.models.diffusion.tabled import TUBES, Steered, wan
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
     EMBEDDING,
-    FINE_PROMPT,
     POOLED,
     PROMPT,
     TIME,
-    assumed_side,
     declared,
-    ended,
     heads_of,
-    prompt_unread,
     rms_of,
-    rotated,
     sample,
     sizes_of,
 )
@@ -49,7 +47,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
 
-def _handing(block: tuple[Op, ...], rows: str = "r") -> tuple[Op, ...]:
+def handing(block: tuple[Op, ...], rows: str = "r") -> tuple[Op, ...]:
     """Return a block that hands on a product of its image besides."""
     image = image_alone() if rows != "r" else ()
     ends = "image" if image else "made"
@@ -67,7 +65,7 @@ def _made(block: tuple[Op, ...]) -> tuple[Op, ...]:
     return tuple(op.mapped(lambda o: o.renamed(made.get(o.tensor, o.tensor))) for op in block)
 
 
-def _shown(image: tuple[Op, ...], shown: tuple[Op, ...]) -> tuple[Op, ...]:
+def shown_beside(image: tuple[Op, ...], shown: tuple[Op, ...]) -> tuple[Op, ...]:
     """Declare the embedding of an image and of what steers it, and their sum."""
     return (
         *scope("own", image, x="own"),
@@ -93,7 +91,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
     kinds = fields.optional_size("num_mode")
     fields.refuse()
     double, single = Streams().blocks()
-    double = _handing(double)
+    double = handing(double)
     time, first = {"cond": "time"}, {"x": "embedding", "prompt": "prompt"}
     text = image.text
     rotation, prompt, _ = BEFORE
@@ -101,7 +99,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
         prompt, own = replace(prompt, ops=_TOLD), own | {"n_l": kinds, "n_p": text}
         image = replace(image, text=text + 1)
     parts = [time_of(guided, POOLED), rotation, prompt]
-    parts.append(Part("embedding", _shown((EMBEDDED,), (EMBEDDED,))))
+    parts.append(Part("embedding", shown_beside((EMBEDDED,), (EMBEDDED,))))
     last, deep = (prompt_unread(double) if few else double), numbers["n_layers"] > 1
     at = {**first, **time}
     if deep or not few:
@@ -111,7 +109,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
     if few:
         parts.append(Part("last.block", last, takes=at, place=Place.BLOCK))
     else:
-        own_ops = _handing(single, "r_j")
+        own_ops = handing(single, "r_j")
         parts.append(Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}))
         takes = {"x": "joined", **time}
         parts.append(Part("single.block", own_ops, Integer(singles), takes, Place.BLOCK))
@@ -124,32 +122,6 @@ _TOLD = (
     pointwise("learned", "plain[b n_p e], mode[b e] -> prompt[b r_x e]", "copy", laid="n_p"),
 )
 """A prompt behind a token that says what kind of image steers."""
-
-
-def qwen_image(fields: Fields, shape: Shape) -> Model:
-    """Declare a ControlNet of Qwen-Image, of whose last block nobody reads the prompt."""
-    channels = fields.size("in_channels", 64)
-    assumed_side(fields, 128)
-    image = sample(fields, shape, 128, 2, channels)
-    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 60)}
-    rotated(fields, numbers)
-    own = {"e_x": fields.size("joint_attention_dim", 3584), "e_q": numbers["e"], "pixels": 1}
-    own["n_x"] = channels + (fields.optional_size("extra_condition_channels") or 0)
-    fields.ignore("out_channels", "patch_size")
-    fields.refuse()
-    rotation, _, _ = BEFORE
-    shown = retitled((EMBEDDED,), {"ch": "n_x"})
-    block = _handing(
-        double_block(Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE))
-    )
-    parts = [
-        Part("time", tuple(TIME.ops())),
-        rotation,
-        Part("prompt", FINE_PROMPT),
-        Part("embedding", _shown((EMBEDDED,), shown)),
-    ]
-    parts += ended(block, numbers, {"x": "embedding", "prompt": "prompt"})
-    return declared(fields, tuple(parts), sizes_of(image, shape, **own), numbers)
 
 
 def vace(fields: Fields, shape: Shape) -> Model:
@@ -173,7 +145,7 @@ def vace(fields: Fields, shape: Shape) -> Model:
         own = {**takes, "hint": "control.block"}
         parts = [
             Part("control", _CONTROL, takes={"x": "embedding"}),
-            Part("control.block", _handing(ops), hints, {**takes, "x": "control"}, Place.LEADING),
+            Part("control.block", handing(ops), hints, {**takes, "x": "control"}, Place.LEADING),
             Part("hinted.block", hinted, hints, own, Place.BLOCK),
         ]
         if hints < depth:
@@ -219,13 +191,13 @@ def sd3(fields: Fields, shape: Shape) -> Model:
     parts = [
         Part("time", conditioned((TIME, POOLED))),
         Part("prompt", (PROMPT,)),
-        Part("embedding", _shown(EMBEDDING.ops(), shown)),
+        Part("embedding", shown_beside(EMBEDDING.ops(), shown)),
     ]
     at = {"x": "embedding", "prompt": "prompt"}
     kinds = [(at in seconds, at == layers - 1) for at in range(layers)]
     for i, ((second, ends), run) in enumerate(groupby(kinds)):
         path = f"blocks{i}.block"
-        ops = _handing(double_block(both, second=alone if second else None))
+        ops = handing(double_block(both, second=alone if second else None))
         ops = prompt_unread(ops) if ends else ops
         place = Place.BLOCK if ends else Place.LEADING
         parts.append(Part(path, ops, Integer(len(list(run))), {**at, "cond": "time"}, place))
