@@ -56,7 +56,8 @@ def _at_hand(setup: Setup) -> Iterator[str]:
     """Say what pipeline stages are taken to have though another one makes it: biases of T5."""
     if setup.strategy.mesh.get("pp", 1) == 1:
         return
-    learned = {part.path for part, _ in setup.model.learned}
+    handing = {part.path for part in setup.model.parts if part.is_block and len(part.streams) > 1}
+    learned = {part.path for part, _ in setup.model.learned} - handing
     for part in setup.model.parts:
         constants = {one.tensor for op in part.ops for one in op.inputs if one.constant}
         for name, source in setup.model.sources[part.path].items():
@@ -134,13 +135,21 @@ def _assumed(setup: Setup) -> Iterator[str]:
 
 
 def _alternating(setup: Setup) -> Iterator[str]:
-    """Say which kinds of blocks the stages of a pipeline hold in the mean."""
+    """Say which kinds of blocks stages hold in the mean, and what several keep a copy of."""
     if setup.strategy.mesh.get("pp", 1) == 1:
         return
-    parts = (part for part in setup.model.parts if part.is_block)
-    kinds = [part.path for part in parts if part.stands is not PartPlace.LEADING]
-    if len(kinds) > 1:
-        yield f"every stage holds the same share of {' and '.join(kinds)}"
+    kinds: dict[bool, list[str]] = {True: [], False: []}
+    beside: dict[str, None] = {}
+    for part in setup.model.parts:
+        if part.is_block:
+            kinds[part.stands is PartPlace.LEADING].append(part.path)
+            beside |= dict.fromkeys(name for name in part.inputs if name not in part.streams)
+    for leads, paths in kinds.items():
+        if len(paths) > 1:
+            which = "every stage that holds them" if leads else "every stage"
+            yield f"{which} holds the same share of {' and '.join(paths)}"
+    if beside:
+        yield f"each stage keeps its own copy of what blocks take besides: {', '.join(beside)}"
 
 
 def _beyond(setup: Setup) -> Iterator[str]:

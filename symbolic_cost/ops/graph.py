@@ -109,6 +109,23 @@ class Part:
             results |= {operand.tensor for operand in op.outputs}
         return inputs
 
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """What a repetition hands on to the next, by the names of what that takes.
+
+        They are the first input, and all others of which another result has the axes: the prompt
+        beside the image in a block of both, unlike what an encoder made.
+        """
+        left = [result.axes for result in self.results]
+        streams: list[str] = []
+        for name, operand in self.inputs.items():
+            if operand.axes in left:
+                left.remove(operand.axes)
+            elif streams:
+                continue
+            streams.append(name)
+        return tuple(streams)
+
     def __post_init__(self) -> None:
         """Check that paths tell ops apart and tensors keep the axes they were made with."""
         written: dict[str, tuple[str, ...]] = {}

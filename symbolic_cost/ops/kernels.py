@@ -89,12 +89,12 @@ def book_saved(book: Book, flow: Flow) -> None:
 
     A tensor kept in shards is gathered again in backward. A recomputed region keeps what comes
     into it and nothing that is made inside, nor do others where the policy drops it; a tensor
-    shared by the whole model ("@") is kept where it is made. What every repetition of the part
-    takes from outside is kept once: the result of an encoder, by all blocks of its decoder. What
-    another part keeps is not kept again.
+    shared by the whole model ("@") is kept where it is made. What no repetition hands on to the
+    next is kept once: the result of an encoder, by all blocks of its decoder. What another part
+    keeps is not kept again.
     """
     made_in = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
-    shared = {*tuple(book.part.inputs)[1:], *_fixed(book.part)}  # the first is handed on
+    shared = {*book.part.inputs, *_fixed(book.part)} - {*book.part.streams}
     booked: set[str] = set()
     whole: set[str] = set()
     for op in book.part.ops:

@@ -12,7 +12,7 @@ from symbolic_cost.conventions.questions import Role as Element
 from symbolic_cost.ledger import Collective, CollectiveKind, CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import is_tied
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
 from symbolic_cost.ops.moves import moves
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
@@ -165,7 +165,8 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
     Where later blocks take what earlier ones made in the end, every stage needs that: an encoder's
     microbatch passes all stages, its result goes round, and along with the decoder's. What parts
     before all blocks made (features of tokens, or a table of distances, for every layer) starts on
-    the first stage.
+    the first stage. Blocks that lead pass on as much as those behind them, on other stages: image
+    and prompt apart as much as both joined.
     """
     ahead = {part.path for part in model.parts[: model.parts.index(between[0])]}
     chains: list[list[Part]] = [[]]
@@ -181,18 +182,25 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
         for part in chain:
             for name, operand in tuple(part.inputs.items())[1:]:
                 source = model.sources[part.path][name]
-                if source != OUTSIDE and source not in inside:
+                if source != OUTSIDE and source not in inside and name not in part.streams:
                     carried.setdefault((source, operand.tensor), operand)
-    ends = [chain[-1] for chain in chains] if carried else [between[-1]]
-    yield from ((_passed_on(part), False) for part in ends)
+    own = [chain for chain in chains if any(one.stands is not Place.LEADING for one in chain)]
+    for chain in own or chains if carried else [[between[-1]]]:
+        most = max(chain, key=lambda part: len(part.streams))
+        passed = _passed_on(chain[-1]), *(most.inputs[name] for name in most.streams[1:])
+        yield from ((one, False) for one in passed)
     yield from ((operand, source not in ahead) for (source, _), operand in carried.items())
 
 
 def _passed_on(part: Part) -> Operand:
-    """Return the last tensor of a part that none of its ops takes."""
+    """Return the last tensor of a part that none of its ops takes, with the axes of what it takes.
+
+    Of two streams that is the first one.
+    """
     taken = {operand.tensor for op in part.ops for operand in op.inputs}
     left = [result for op in part.ops for result in op.outputs if result.tensor not in taken]
-    return left[-1]
+    entry = next(iter(part.inputs.values()), left[-1])
+    return ([result for result in left if result.axes == entry.axes] or left)[-1]
 
 
 def _tied_gradients(parts: tuple[Part, ...]) -> dict[str, Operand]:

@@ -162,10 +162,12 @@ def divided(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Par
             f"pp: model {model.name!r} repeats no part, so there is nothing to divide into stages"
         )
     blocks = {part.path for part in repeated}
-    for part in repeated:
-        state = next(iter(part.inputs), "")  # which one block hands to the next
+    for part, before in zip(repeated, (repeated[0], *repeated), strict=False):
+        state = next(iter(part.inputs), "")
         beside = {source for port, source in part.takes.items() if port != state}
-        elsewhere = sorted((blocks - {part.path}) & beside)
+        # What the block before hands on reaches the next one, be it on another stage.
+        handed = {part.path, *((before.path,) if len(before.streams) > 1 else ())}
+        elsewhere = sorted((blocks - handed) & beside)
         if elsewhere:
             raise PlacementError(
                 f"pp: blocks {part.path!r} take more than the residual stream of "

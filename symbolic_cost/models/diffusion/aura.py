@@ -77,7 +77,7 @@ def auraflow(fields: Fields, shape: Shape) -> Model:
         Part("time", conditioned((TIME,))),
         Part("prompt", _PROMPT),
         Part("embedding", Patches(Piece.BIAS, Places.ALL).ops()),
-        Part("block", unbiased(double), symbols.n_layers, streams, Place.BLOCK),
+        Part("block", unbiased(double), symbols.n_layers, streams, Place.LEADING),
         Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
         Part("single.block", unbiased(whole), singles, {"x": "joined", **condition}, Place.BLOCK),
         Part("image", image_alone(), takes={"x": "single.block"}),

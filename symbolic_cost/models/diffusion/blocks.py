@@ -20,7 +20,7 @@ from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Str
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.declare import Op, joined, pointwise, scope, view
+from symbolic_cost.ops.declare import Op, joined, pointwise, scope, unread, view
 from symbolic_cost.ops.einsum import Einsum, einsum
 
 Pieces = tuple[str, str, str]
@@ -211,3 +211,11 @@ def image_alone() -> tuple[Op, ...]:
         joined("part", "both[b j e] -> image[b l e]"),
         view("scatter", "image[b l e] -> y[b r e]"),
     )
+
+
+def prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return a block of which nothing reads the prompt, which runs all the same."""
+    first = next(i for i, op in enumerate(ops) if op.path == "attention.part")
+    own = ("text.", "attention.text.")
+    later = ((unread((op,))[0] if op.path.startswith(own) else op) for op in ops[first:])
+    return (*ops[:first], *later)

@@ -67,11 +67,13 @@ class Usual:
         sizes: by the name of a key.
         turned: widths of a head that positions along each axis rotate.
         places: key of these widths.
+        closed: whether as many channels leave as come in, whatever is said.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     turned: tuple[int, ...] = (16, 56, 56)
     places: str = "axes_dims_rope"
+    closed: bool = False
 
     def size(self, fields: Fields, name: str) -> int:
         """Read a size."""
@@ -134,7 +136,7 @@ class Streams:
         streams = {"x": "embedding", "prompt": "prompt", **of_two}
         return (
             *before,
-            Part("block", double, symbols.n_layers, streams, Place.BLOCK),
+            Part("block", double, symbols.n_layers, streams, Place.LEADING),
             Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
             Part("single.block", ops, Integer(singles), {"x": "joined", **of_one}, Place.BLOCK),
             Part("image", image_alone(), takes={"x": "single.block"}),
@@ -150,7 +152,8 @@ def packed(
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)
     own: dict[str, Expr | int] = {"e_x": usual.size(fields, "joint_attention_dim")}
-    own["pixels"] = fields.size("out_channels", channels) * patch**2
+    out = channels if usual.closed else fields.size("out_channels", channels)
+    own["pixels"] = out * patch**2
     return image, usual.numbers(fields), usual.size(fields, "num_single_layers"), own
 
 
@@ -311,7 +314,7 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
         Part("rotation", (ANGLES,)),
         Part("refiner.time", condition),
         Part("context", (PROMPT,)),
-        Part("prompt", _REFINED, refined, {"x": "context", "cond": "refiner.time"}, Place.LEADING),
+        Part("prompt", _REFINED, refined, {"x": "context", "cond": "refiner.time"}, Place.END),
         Part("embedding", Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops()),
     )
     parts = Streams(norm=norm).parts(singles, before)

@@ -28,7 +28,7 @@ from symbolic_cost.models.trails import parts
 from symbolic_cost.ops.declare import Axis, Model, Role
 from symbolic_cost.records import dataclass, replace
 
-_ACTIVATIONS = {**FUNCTIONS, "swish": "silu"}
+ACTIVATIONS = {**FUNCTIONS, "swish": "silu"}
 
 Beside = Callable[[int], Layer | None]
 """What stands behind a block of so many channels."""
@@ -249,7 +249,7 @@ def _odd(fields: Fields, name: str) -> int:
 
 def function_of(fields: Fields, usual: str = "silu") -> str:
     """Read the activation function."""
-    return _ACTIVATIONS[fields.text("act_fn", usual, tuple(_ACTIVATIONS))]
+    return ACTIVATIONS[fields.text("act_fn", usual, tuple(ACTIVATIONS))]
 
 
 def grouped(fields: Fields, widths: tuple[int, ...], stages: int) -> None:
