@@ -352,15 +352,22 @@ class Model(NotebookTable):
 
     @cached_property
     def learned(self) -> tuple[tuple[Part, Weights], ...]:
-        """The parts that hold weights, each with those that it keeps: a tied one stands once."""
+        """The parts that hold weights, each with those that it keeps.
+
+        A tied weight stands once: all blocks of ALBERT share theirs, beside a block that occurs
+        once.
+        """
         tied: set[str] = set()
-        held: dict[str, tuple[Part, list[tuple[Op, Operand]]]] = {}
+        held: dict[tuple[str, bool], tuple[Part, list[tuple[Op, Operand]]]] = {}
         for part in self.parts:
             for op in part.ops:
                 for weight in op.weights:
                     if weight.needs_gradient and weight.tensor not in tied:
-                        tied |= {weight.tensor} if _is_shared(weight) else set()
-                        held.setdefault(part.path, (part, []))[1].append((op, weight))
+                        shared = _is_shared(weight)
+                        tied |= {weight.tensor} if shared else set()
+                        once = shared and part.repeat != 1
+                        own = replace(part, repeat=Integer(1)) if once else part
+                        held.setdefault((part.path, once), (own, []))[1].append((op, weight))
         return tuple((part, tuple(weights)) for part, weights in held.values())
 
     @cached_property
