@@ -97,9 +97,14 @@ class Part:
         results = (operand for op in self.ops for operand in op.outputs)
         return tuple(o for o in results if o.tensor not in taken and not _is_shared(o))
 
+    @property
+    def stream(self) -> str:
+        """The port of what one repetition hands on to the next: the first."""
+        return next(iter(self.takes), "")
+
     @cached_property
     def inputs(self) -> Mapping[str, Operand]:
-        """What it takes from outside, by name."""
+        """What it takes from outside, by name; constants aside."""
         inputs: dict[str, Operand] = {}
         results: set[str] = set()
         for op in self.ops:
@@ -383,8 +388,8 @@ class Model(NotebookTable):
 
 def unlinked_repeats(part: Part) -> Iterator[str]:
     """Say where a repeated part cannot take, as its first input, what it hands on."""
-    port, entry = next(iter(part.inputs.items()), ("", None))
-    if part.repeat == 1 or entry is None or part.takes[port] == OUTSIDE:
+    entry = part.inputs.get(part.stream)
+    if part.repeat == 1 or entry is None or part.takes[part.stream] == OUTSIDE:
         return
     if all(result.axes != entry.axes for result in part.results):
         yield (
@@ -405,10 +410,9 @@ def fragment(path: str, ops: Iterable[Op], repeat: Expr = Integer(1)) -> Part:
     """Return a part that stands alone: what its ops do not make comes from outside the model."""
     taken = tuple(ops)
     written = {operand.tensor for op in taken for operand in op.outputs}
-    names = {
-        operand.tensor for op in taken for operand in op.inputs if operand.tensor not in written
-    }
-    return Part(path, taken, repeat, dict.fromkeys(sorted(names), OUTSIDE))
+    inputs = (o for op in taken for o in op.inputs if o.tensor not in written)
+    names = (o.tensor for o in sorted(inputs, key=lambda o: o.constant))
+    return Part(path, taken, repeat, dict.fromkeys(names, OUTSIDE))
 
 
 def _is_size(length: object) -> bool:

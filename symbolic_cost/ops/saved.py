@@ -56,7 +56,7 @@ def taken_by_all(part: Part) -> set[str]:
     taken = (operand for op in part.ops for operand in op.inputs)
     fixed = (o for o in taken if o.constant and o.role is Role.VALUE)
     constants = {operand.tensor for operand in fixed if operand.tensor not in made}
-    return {*tuple(part.inputs)[1:], *constants}  # the first is handed on
+    return {*part.inputs, *constants} - {part.stream}
 
 
 def _uncast(book: Book, op: Op) -> tuple[Operand, ...]:

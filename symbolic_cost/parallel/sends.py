@@ -21,7 +21,7 @@ from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.part_memory import is_shared
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
-from symbolic_cost.parallel.stages import block_paths, divided, every_stage
+from symbolic_cost.parallel.stages import block_paths, chains, divided, every_stage
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
@@ -185,22 +185,16 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
     the first stage.
     """
     ahead = {part.path for part in model.parts[: model.parts.index(between[0])]}
-    chains: list[list[Part]] = [[]]
-    for part in model.parts:
-        if part.is_block:
-            chains[-1].append(part)
-        elif chains[-1] and part.inputs:
-            chains.append([])
-    chains = [chain for chain in chains if chain]
+    passes = chains(model)
     carried: dict[tuple[str, str], Operand] = {}
-    for chain in chains:
+    for chain in passes:
         inside = {part.path for part in chain}
         for part in chain:
-            for name, operand in tuple(part.inputs.items())[1:]:
+            for name, operand in part.inputs.items():
                 source = model.sources[part.path][name]
-                if source != OUTSIDE and source not in inside:
+                if name != part.stream and source != OUTSIDE and source not in inside:
                     carried.setdefault((source, operand.tensor), operand)
-    ends = [chain[-1] for chain in chains] if carried else [between[-1]]
+    ends = [chain[-1] for chain in passes] if carried else [between[-1]]
     yield from ((_passed_on(part), False) for part in ends)
     yield from ((operand, source not in ahead) for (source, _), operand in carried.items())
 

@@ -180,6 +180,20 @@ def block_paths(model: Model) -> frozenset[str]:
     return frozenset(part.path for part in model.parts if part.is_block)
 
 
+def chains(model: Model) -> list[list[Part]]:
+    """Return the blocks of each pass through all stages: those of an encoder, then of its decoder.
+
+    A block begins a pass where its stream comes from no block of the one before.
+    """
+    found: list[list[Part]] = []
+    for part in (part for part in model.parts if part.is_block):
+        source = model.sources[part.path].get(part.stream)
+        if not found or source not in {before.path for before in found[-1]}:
+            found.append([])
+        found[-1].append(part)
+    return found
+
+
 def divided(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part, ...]]:
     """Return the parts before the repeated ones, the repeated ones, and the others."""
     repeated = tuple(part for part in model.parts if part.is_block)
@@ -187,16 +201,16 @@ def divided(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Par
         raise PlacementError(
             f"pp: model {model.name!r} repeats no part, so there is nothing to divide into stages"
         )
-    blocks = {part.path for part in repeated}
-    for part in repeated:
-        state = next(iter(part.inputs), "")  # which one block hands to the next
-        beside = {source for port, source in part.takes.items() if port != state}
-        elsewhere = sorted((blocks - {part.path}) & beside)
-        if elsewhere:
-            raise PlacementError(
-                f"pp: blocks {part.path!r} take more than the residual stream of "
-                f"{', '.join(elsewhere)}, which may stand on another stage"
-            )
+    for chain in chains(model):
+        blocks = {part.path for part in chain}
+        for part in chain:
+            beside = {source for port, source in part.takes.items() if port != part.stream}
+            elsewhere = sorted((blocks - {part.path}) & beside)
+            if elsewhere:
+                raise PlacementError(
+                    f"pp: blocks {part.path!r} take more than the residual stream of "
+                    f"{', '.join(elsewhere)}, which may stand on another stage"
+                )
     first = model.parts.index(repeated[0])
     others = tuple(part for part in model.parts[first:] if part not in repeated)
     return model.parts[:first], repeated, others

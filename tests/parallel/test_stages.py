@@ -11,6 +11,7 @@ from symbolic_cost.models.config import imported
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.symbols import symbol
 from symbolic_cost.systems.ends import states_of
+from tests.models.test_families_truth import TRUTH
 
 WITHOUT_BLOCKS = {"cnn"}
 FAMILIES = {preset.family: name for name, preset in reversed(CATALOG.items())}
@@ -127,6 +128,21 @@ def test_a_table_for_all_blocks_passes_all_stages():
         sent = [row for row in own.rows.select("communication") if row.tensor == "relative"]
         assert len(sent) == times
         assert {own.value(row.collective.message) for row in sent} == {2 * 8 * 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "times"),
+    [
+        ("bart/a", "memory", (2, 2, 2)),  # the encoder's last block makes it; it goes round
+        ("zamba/a", "first", (1, 2, 1)),  # what was embedded, beside the stream
+    ],
+)
+def test_what_blocks_take_beside_the_stream_passes_all_stages(name, tensor, times):
+    model = imported(TRUTH[name]["config"]).model
+    for stage, number in zip(("first", "middle", "last"), times, strict=True):
+        own = sc.job(model, "pp=3", stage=stage, layout="uneven")
+        sent = own.rows.select("communication", where=lambda row: row.tensor == tensor)
+        assert len(sent) == number, stage
 
 
 @pytest.mark.parametrize(
