@@ -16,10 +16,13 @@ from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
 from symbolic_cost.ops.graph import Place as PartPlace
+from symbolic_cost.ops.kernels import taken_by_all
 from symbolic_cost.ops.op import Op
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.pipeline import Pipeline
+from symbolic_cost.parallel.sends import tied_gradients
+from symbolic_cost.parallel.stages import divided, every_stage
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import CLUSTER, Machine
@@ -44,7 +47,7 @@ def header(setup: Setup) -> tuple[str, ...]:
         *((f"machine {setup.machine.name}",) if setup.machine is not None else ()),
         *_chosen(setup),
         *_repeated(setup),
-        *_at_hand(setup),
+        *_on_several_stages(setup),
         *_assumed(setup),
         *_alternating(setup),
         *_beyond(setup),
@@ -52,20 +55,26 @@ def header(setup: Setup) -> tuple[str, ...]:
     )
 
 
-def _at_hand(setup: Setup) -> Iterator[str]:
-    """Say what pipeline stages are taken to have though another one makes it: biases of T5."""
+def _on_several_stages(setup: Setup) -> Iterator[str]:
+    """Say what stages of a pipeline compute, hold and keep beside the same of others."""
     if setup.strategy.mesh.get("pp", 1) == 1:
         return
-    handing = {part.path for part in setup.model.parts if part.is_block and len(part.streams) > 1}
-    learned = {part.path for part, _ in setup.model.learned} - handing
-    for part in setup.model.parts:
-        constants = {one.tensor for op in part.ops for one in op.inputs if one.constant}
-        for name, source in setup.model.sources[part.path].items():
-            if part.is_block and name in constants and source in learned:
-                yield (
-                    f"pp: every stage is taken to have {name} of {source}, which {part.path} takes;"
-                    " neither it nor its gradient is sent"
-                )
+    model, plan = setup.divided.split_model, setup.trained.pipeline.schedule
+    before, blocks, after = divided(model)
+    tables = " and ".join(every_stage(model))
+    if tables:
+        yield f"pp: every stage computes {tables}, and adds up their gradients with all others"
+    if tied_gradients(blocks):
+        yield "pp: every stage holds the weights that all blocks share"
+    both = tied_gradients(before).keys() & tied_gradients(after).keys()
+    ends = " and ".join(sorted(name.removeprefix("d@") for name in both))
+    if ends and plan.entry != plan.exit:
+        yield f"pp: the first and the last stage each hold table {ends}"
+    taken = {(part.path, name) for part in blocks for name in taken_by_all(part)}
+    saved = setup.rows.select(Quantity.SAVED, where=lambda row: (row.part, row.tensor) in taken)
+    kept = " and ".join(dict.fromkeys(row.tensor for row in saved))
+    if kept:
+        yield f"pp: every stage keeps {kept}, which all its blocks take"
 
 
 def stack_note(setup: Setup) -> str:

@@ -227,8 +227,9 @@ class Step:
             if row.per_step and row.phase is phase and row.collective is not None:
                 times = int(self._number(row.count) * self._number(row.collective.calls))
                 move = self._move(row)
-                if row.origin is Origin.PIPELINE:
-                    move = move._replace(meshes=(_TIED,))
+                if row.origin is Origin.PIPELINE and move.meshes == ("pp",):
+                    every = self._number(row.collective.ranks) == self.stages
+                    move = move if every else move._replace(meshes=(_TIED,))
                 collectives.append((f"{row.path} {row.tensor}", move, times))
         return collectives
 

@@ -97,6 +97,11 @@ class PartCosts:
             else times
         )
 
+    @property
+    def each(self) -> Expr:
+        """How often what every repetition has occurs, as in `once`."""
+        return _TIMES if self.part.is_block else self.part.repeat
+
     def times(self, count: Expr) -> Expr:
         """Return how often a row occurs, of its count in `once`.
 

@@ -94,7 +94,7 @@ def book_saved(book: Book, flow: Flow) -> None:
     keeps is not kept again.
     """
     made_in = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
-    shared = {*book.part.inputs, *_fixed(book.part)} - {*book.part.streams}
+    shared = taken_by_all(book.part)
     booked: set[str] = set()
     whole: set[str] = set()
     for op in book.part.ops:
@@ -125,12 +125,13 @@ def book_saved(book: Book, flow: Flow) -> None:
                     book.move(op, phase, move, operand)
 
 
-def _fixed(part: Part) -> set[str]:
-    """Return constants that a part takes from outside, as the prompt of every block of a UNet."""
+def taken_by_all(part: Part) -> set[str]:
+    """Return what every repetition of a part takes from outside: an encoder's result, a prompt."""
     made = {operand.tensor for op in part.ops for operand in op.outputs}
     taken = (operand for op in part.ops for operand in op.inputs)
     fixed = (o for o in taken if o.constant and o.role is Role.VALUE)
-    return {operand.tensor for operand in fixed if operand.tensor not in made}
+    constants = {operand.tensor for operand in fixed if operand.tensor not in made}
+    return {*part.inputs, *constants} - {*part.streams}
 
 
 def _uncast(book: Book, op: Op) -> tuple[Operand, ...]:

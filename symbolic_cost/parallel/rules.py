@@ -210,7 +210,9 @@ def _in_shards(op: Op, known: Glossary) -> Op:
 
 
 def _exchanged(op: Op, known: Glossary) -> Names:
-    if not any(of_role(known, op.axes, Role.KEY_TOKEN)):
+    """Rename heads and positions of the core; biases that all heads share keep their positions."""
+    keyed = any(of_role(known, op.axes, Role.KEY_TOKEN))
+    if not op.core and not (keyed and any(of_role(known, op.axes, Role.HEAD))):
         return {}
     exchanged = [
         *(known[name] for name in of_role(known, op.axes, Role.HEAD)),
