@@ -54,7 +54,8 @@ def _rates(best: Plan) -> str:
     errors = ", ".join(
         f"{kind} {float(mean):.0%} of {count}" for kind, (mean, count) in kernels.errors.items()
     )
-    return f"{kernels.note}; mean error of kernels left out of the fit: {errors or 'unknown'}"
+    told = kernels.machine.efficiencies.fitted
+    return f"{kernels.note}{told}; mean error of kernels left out of the fit: {errors or 'unknown'}"
 
 
 def _ways(plans: Plans) -> Iterator[str]:

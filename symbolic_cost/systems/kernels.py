@@ -118,7 +118,7 @@ class Kernels:
             return f"no kernels like those of {name} on record: the efficiencies of its record"
         return (
             f"no kernels of {name} on record: shares of its peaks as measured on {self.origin}, "
-            "the nearest by peak, memory and link"
+            "the nearest by its formats and inner link"
         )
 
     def product(
