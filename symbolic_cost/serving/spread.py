@@ -93,4 +93,4 @@ def span(plan: Plan, figure: Callable[[Plan], float]) -> Span:
         for kind, size in kinds.items()
     }
     low, high, above = ends(figure(plan), moved.values(), assumed("step"))
-    return Span(low, high, max(kinds, key=dict(zip(kinds, above, strict=False)).__getitem__))
+    return Span(low, high, max(zip(above, kinds, strict=False))[1])
