@@ -25,7 +25,7 @@ from symbolic_cost.parallel.sends import tied_gradients
 from symbolic_cost.parallel.stages import divided, every_stage
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.systems.kernel_records import kernels
-from symbolic_cost.systems.machines import CLUSTER, Machine
+from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.stacks import ROOFLINE
 
 
@@ -90,11 +90,7 @@ def _rates(machine: Machine | None) -> str:
     """Say whose kernels they are, and how much longer they take on a cluster that was fitted."""
     if machine is None:
         return ""
-    factors = {name: getattr(machine.efficiencies, name) for name in CLUSTER}
-    longer = (f"{name} {float(one.value):.3g}" for name, one in factors.items() if one.value != 1)
-    fitted = "; ".join(dict.fromkeys(one.includes for one in factors.values() if one.value != 1))
-    told = f"; {', '.join(longer)} ({fitted})" if fitted else ""
-    return f"; {kernels(machine).note}{told}"
+    return f"; {kernels(machine).note}{machine.efficiencies.fitted}"
 
 
 def _written(degree: object) -> str:

@@ -36,7 +36,8 @@ def assumptions(plans: Plans, known: Rates) -> Iterator[str]:
     errors = ", ".join(
         f"{kind} {float(mean):.0%} of {count}" for kind, (mean, count) in kernels.errors.items()
     )
-    yield f"{kernels.note}; mean error of kernels left out of the fit: {errors or 'unknown'}"
+    told = f"{kernels.note}{kernels.machine.efficiencies.fitted}"
+    yield f"{told}; mean error of kernels left out of the fit: {errors or 'unknown'}"
     yield (
         f"weights and whole sequences take at most {USED:.0%} of the usable memory; sequences are "
         "in a steady state, each at a place of its own"

@@ -101,21 +101,28 @@ def _ops(timed: Timed) -> Iterator[TimeShare]:
         for row in timed.step.table[stage.stage]
         if row.quantity is Quantity.FLOP and row.units is Units.MATRIX
     )
-    machine, policy = timed.setup.machine, precision(timed.setup.training.precision)
-    peak = timed.number(machine.peak(policy.units)) if machine else None
     time_shares = Integer(0)
     for op in stage.ops:
         times = timed.setup.value(stage.counts[op.path]) * count
         once = timed.number(op.time)
         time_shares += times * once
         busy, work = timed.number(op.busy), flop.get((op.path, op.phase), Integer(0))
-        reached = float(work / (busy * peak)) if work != 0 and busy != 0 and peak else None
+        peak = _peak(timed, op) if work != 0 and busy != 0 else None
+        reached = None if peak is None else float(work / (busy * peak))
         phase = op.phase.value.replace("_", " ")
         yield TimeShare(
             op.path, phase, times, float(once), float(times * once), reached, _bound(timed, op)
         )
     rest = timed.numbers["microbatches"] - time_shares
     yield TimeShare("(sends, gathers, idle)", "", Integer(0), float(rest), float(rest), None, _REST)
+
+
+def _peak(timed: Timed, op: OpTime) -> Expr | None:
+    """Return the peak of the units that an op's products run on [FLOP/s]."""
+    machine, rates = timed.setup.machine, timed.setting.timing.rates
+    plain = precision(timed.setup.training.precision).units
+    units = plain if rates is None else rates.units(op.path, op.kind, op.phase)
+    return None if machine is None else timed.number(machine.peak(units))
 
 
 _REST = "neighbours, weights of blocks or the host"
