@@ -52,7 +52,7 @@ def _float(
     """Return the LaTeX of the tables of a job."""
     from symbolic_cost.emit.document import sheets_as_latex
     from symbolic_cost.emit.latex import Float
-    from symbolic_cost.emit.measure import page
+    from symbolic_cost.emit.page import page
     from symbolic_cost.errors import InputError, quote
     from symbolic_cost.jobs.tables.paper import citations, op_sheets
 

@@ -221,7 +221,7 @@ def _text(
 ) -> str | bytes:
     from symbolic_cost.emit.bibtex import bibtex
     from symbolic_cost.emit.document import write
-    from symbolic_cost.emit.measure import page
+    from symbolic_cost.emit.page import page
     from symbolic_cost.emit.pdf import compiled
     from symbolic_cost.errors import Problems
     from symbolic_cost.jobs.tables.paper import COLUMNS, citations, document

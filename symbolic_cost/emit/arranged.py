@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
-from symbolic_cost.emit.measure import Page, least, lines, shared, width
+from symbolic_cost.emit.measure import least, lines, shared, width
+from symbolic_cost.emit.page import Page
 from symbolic_cost.records import dataclass
 
 _GAP = 6.0  # points between columns

@@ -11,7 +11,7 @@ from symbolic_cost.emit import html, latex, markdown, table
 from symbolic_cost.emit.bibtex import bibtex
 from symbolic_cost.emit.formulas import latex as typeset
 from symbolic_cost.emit.formulas import macros, symbols_of
-from symbolic_cost.emit.measure import PAGES, Page
+from symbolic_cost.emit.page import PAGES, Page
 from symbolic_cost.emit.sheet import Phrase, Sheet, formulas_of, worded
 from symbolic_cost.errors import UnknownNameError, unknown, visible
 from symbolic_cost.records import dataclass

@@ -13,8 +13,8 @@ from sympy import Expr, Symbol
 
 from symbolic_cost.emit.arranged import Col, Table, arranged
 from symbolic_cost.emit.formulas import latex, latex_text, macros, symbols_of
-from symbolic_cost.emit.measure import PAGES, Page
 from symbolic_cost.emit.naming import definition
+from symbolic_cost.emit.page import PAGES, Page
 from symbolic_cost.emit.sheet import Cell, Sheet, formulas_of, is_heading
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from symbolic_cost.emit import PICTURES
 from symbolic_cost.emit.files import write_whole
-from symbolic_cost.emit.measure import page
+from symbolic_cost.emit.page import page
 from symbolic_cost.errors import InputError, quote
 
 _RESOLUTION = 150

@@ -80,7 +80,7 @@ class Answer(NotebookTable):
     def latex(self, caption: str = "", label: str = "", width: str = "article") -> str:
         """Return the table as LaTeX that fits its page: article, ieee, acm, neurips or a width."""
         from symbolic_cost.emit.latex import Float, write
-        from symbolic_cost.emit.measure import page
+        from symbolic_cost.emit.page import page
 
         return write(self.sheet.visible, Float(page(width), caption, label))
 

@@ -11,7 +11,7 @@ from symbolic_cost.conventions.presets import EXACT, MEGATRON_2022
 from symbolic_cost.emit.bibtex import bibtex
 from symbolic_cost.emit.document import FORMS, Document, Section, sheets_as_latex, write
 from symbolic_cost.emit.latex import Float, tables
-from symbolic_cost.emit.measure import PAGES, TWO_COLUMNS, page
+from symbolic_cost.emit.page import PAGES, TWO_COLUMNS, page
 from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.errors import InputError, UnknownNameError
 from symbolic_cost.jobs.tables.paper import COLUMNS, document, op_sheets
