@@ -10,7 +10,8 @@ import json
 
 import pytest
 
-from symbolic_cost.errors import InputError
+import symbolic_cost as sc
+from symbolic_cost.errors import InputError, PlacementError
 from symbolic_cost.models.count import count
 from tests.models.test_families_truth import GOLDEN
 
@@ -145,3 +146,34 @@ def test_activations_keep_what_theirs_keep(name, saved, channels):
     answer = count(config(name, 1000, [3, 64, 64], features), 2, 1)
     loss = 2 * (4 * 1000 + 8) + 4  # labels are of 8 bytes, the number of those that count of 4
     assert 2 * answer["saved_bytes"] == saved + 8 * channels + 2 * loss
+
+
+def forward(name, strategy):
+    """FLOP of a forward pass on one rank, by op."""
+    config = {"architecture": name, "num_classes": 10}
+    flop = {}
+    for row in sc.job(sc.from_config(config), strategy, {"b": 1, "M": 1}).rows.select("flop"):
+        if row.phase.value == "forward":
+            one = row.total.subs(dict.fromkeys(row.total.free_symbols, 2))
+            flop[row.path] = flop.get(row.path, 0) + one
+    return flop
+
+
+def test_two_ranks_do_the_whole_and_what_they_repeat():
+    """Heads and inner features are halved; norms, patches and the classifier are repeated."""
+    whole, one = (forward("vit_base_patch16_clip_224", strategy) for strategy in ("", "tp=2"))
+    split = {path for path in whole if one[path] != whole[path]}
+    names = ("query", "key", "value", "scored", "attend", "proj")
+    assert {path.rpartition(".")[2] for path in split} >= set(names)
+    assert all(2 * one[path] >= whole[path] for path in whole)
+    assert all(path in split for path in whole if path.endswith(names))
+
+
+@pytest.mark.parametrize("name", ["densenet121", "mixer_b16_224", "vit_small_patch16_dinov3"])
+def test_every_data_parallel_rank_runs_the_whole(name):
+    assert forward(name, "dp=2,zero=3") == forward(name, "")
+
+
+def test_networks_without_heads_are_not_split():
+    with pytest.raises(PlacementError, match="has none of its axes"):
+        forward("densenet121", "tp=2")

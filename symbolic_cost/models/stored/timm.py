@@ -153,5 +153,5 @@ def _width(named: Mapping[str, Any]) -> int | None:
     """Return the features that are told apart, where the fields hold their number."""
     if "embed_dim" in named:
         return int(named["embed_dim"] * 8)
-    widths = named.get("hidden_sizes", [named.get("hidden_size", named.get("hidden_dim"))])
-    return widths[-1]
+    one = [named.get("hidden_size", named.get("hidden_dim"))]
+    return named.get("neck_hidden_sizes", named.get("hidden_sizes", one))[-1]
