@@ -120,6 +120,8 @@ def _as_swin(own: Fields, side: int) -> Fields:
     patch, width = own.size("patch_size", 4), own.size("patch_embeds_hidden_size", 96)
     depths = own.items("depths", (2, 2, 6, 2))
     heads = own.items("num_attention_heads", (4, 8, 16, 32))
+    many = f"{len(depths)} of depths, not {len(heads)}, are accepted"
+    own.require(holds=len(heads) == len(depths), problem=many, name="num_attention_heads")
     stride = own.source.values.get("patch_stride", patch)
     alike = stride in (patch, [patch, patch], (patch, patch))
     problem = f"steps of patch_size, {patch}, are declared"
