@@ -144,7 +144,7 @@ _ENCODER = {
     "intermediate_size": 5120,
     "num_mel_bins": 128,
     "scale_input": False,
-    **dict.fromkeys(("dropout", "activation_dropout", "attention_dropout"), 0.0),
+    **dict.fromkeys(("dropout", "activation_dropout", "attention_dropout"), 0),
 }
 """What the section of Cohere's transcriber leaves out."""
 
