@@ -128,25 +128,24 @@ class Coded:
 class Books:
     """The sum of the codes of some books, each nearest to what those before leave.
 
-    Codes are no weights: distances are elementwise, and nothing flows through a choice.
+    Codes are no weights: distances are elementwise, and nothing flows through a choice. Products
+    stand around them where codes are not as wide as the stream.
 
     Args:
         size: codes of a book.
         width: of a code.
         books: how many.
-        projected: whether products stand around them.
     """
 
     size: int
     width: int
     books: int
-    projected: bool
 
     def declare(self, name: str, trail: Trail) -> None:
         wide = trail.length(trail.at.axes[1])
-        if self.projected:
+        if wide != self.width:
             Conv(self.width, 1, bias=False).declare(f"{name}.in", trail)
-        trail.ops[-1:] = unread(trail.ops[-1:]) if self.projected else trail.ops[-1:]
+            trail.ops[-1:] = unread(trail.ops[-1:])
         batch, channel, place = trail.at.axes
         books, codes = trail.new_axis("q", self.books), trail.new_axis("n", self.size)
         near, whole = f"{name}.scores[{batch} {books} {codes} {place}]", trail.at.tensor
@@ -169,7 +168,7 @@ class Books:
             ),
         ]
         trail.at = made
-        if self.projected:
+        if wide != self.width:
             Conv(wide, 1, bias=False).declare(f"{name}.out", trail)
 
 

@@ -50,7 +50,7 @@ def mimi(fields: Fields, shape: Shape) -> Model:
     last = fields.size("last_kernel_size", 3)
     down, up = stages(fields, steps, channels, last, conv=plain, short=short)
     block, numbers = _block(fields), head_sizes(fields, e, grouped=True)
-    codes, layers = _codes(fields, e), fields.size("num_hidden_layers", 8)
+    codes, layers = _codes(fields), fields.size("num_hidden_layers", 8)
     width, inner = numbers.get("q", e // numbers["h"]), fields.size("intermediate_size", 2048)
     _check(fields, prod(steps), e)
     fields.refuse()
@@ -103,7 +103,7 @@ def _block(fields: Fields) -> tuple[Op, ...]:
     ).block()
 
 
-def _codes(fields: Fields, e: int) -> Split:
+def _codes(fields: Fields) -> Split:
     """Read the books, the first of which code what is said."""
     size, width = fields.size("codebook_size", 2048), fields.size("codebook_dim", 256)
     inner = fields.size("vector_quantization_hidden_dimension", 256)
@@ -112,7 +112,7 @@ def _codes(fields: Fields, e: int) -> Split:
     books, said = fields.size("num_quantizers", 32), fields.size("num_semantic_quantizers", 1)
     problem = f"fewer than the {books} of num_quantizers are accepted"
     fields.require(holds=said < books, problem=problem, name="num_semantic_quantizers")
-    first, second = (Books(size, width, number, inner != e) for number in (said, books - said))
+    first, second = (Books(size, width, number) for number in (said, books - said))
     return Split(first, second)
 
 

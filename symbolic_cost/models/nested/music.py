@@ -1,4 +1,4 @@
-"""Builder of models that write codes of recordings, whose codec is kept and does not run."""
+"""Builders of models that write codes of recordings, or what they say; codecs are kept alone."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ def musicgen(fields: Fields, shape: Shape) -> Model:
     """Declare a MusicGen: a T5 reads a text, and a decoder writes half as many frames of codes."""
     codec = codec_of(fields, "audio_encoder", "encodec")
     return beside(captions.build(fields, shape), codec)
+
+
+def cohere_asr(fields: Fields, shape: Shape) -> Model:
+    """Declare Cohere's transcriber, whose decoder has the fields beside encoder_config."""
+    every, encoder = fields.source.values, "encoder_config"
+    words = {key: value for key, value in every.items() if key not in (encoder, "model_type")}
+    own = every.get(encoder, {})
+    heard = {**_ENCODER, **own} if isinstance(own, Mapping) else own
+    values = {"decoder_config": words, encoder: heard}
+    fields.source = replace(fields.source, values=values)
+    return captions.build(fields, shape)
 
 
 def csm(fields: Fields, shape: Shape) -> Model:
@@ -126,6 +137,16 @@ def _depth(fields: Fields, books: int, words: int, e: int) -> tuple[Tower, dict[
     sizes = {"n_d": exact(books - 1), "v_d": exact(words)}
     return replace(depth, parts=(*depth.parts, Part("depth.joins", (joins,)))), sizes
 
+
+_ENCODER = {
+    "hidden_size": 1280,
+    "num_hidden_layers": 48,
+    "intermediate_size": 5120,
+    "num_mel_bins": 128,
+    "scale_input": False,
+    **dict.fromkeys(("dropout", "activation_dropout", "attention_dropout"), 0),
+}
+"""What the section of Cohere's transcriber leaves out."""
 
 _DEPTH_TYPE = "csm_depth_decoder_model"
 _DEPTH = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from sympy import Expr, Integer
 
-from symbolic_cost.axes import axes
+from symbolic_cost.axes import Axis, Role, axes
 from symbolic_cost.layers.conv import BatchNorm, Chain, Maps, Trail
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.encoders import config as encoder_config
@@ -108,6 +108,7 @@ def _heard(fields: Fields, shape: Shape) -> Model:
     fields.refuse()
     sizes: dict[str, Expr] = {"b": shape.b, "m0": Integer(mels), "x0": Integer(side * side // mels)}
     trail = Trail(Maps("wave", tuple(sizes), constant=True), sizes)
+    trail.roles["x0"] = Axis("x0", Role.TOKEN, "patch")
     BatchNorm().declare("spectrogram", trail)
     square = ("b", trail.new_axis("c", 1), trail.new_axis("y", side), trail.new_axis("x", side))
     trail.pointwise("square", "copy", axes=square, laid=("m0", "x0"))
@@ -120,6 +121,8 @@ def _as_swin(own: Fields, side: int) -> Fields:
     patch, width = own.size("patch_size", 4), own.size("patch_embeds_hidden_size", 96)
     depths = own.items("depths", (2, 2, 6, 2))
     heads = own.items("num_attention_heads", (4, 8, 16, 32))
+    many = f"{len(depths)} of depths, not {len(heads)}, are accepted"
+    own.require(holds=len(heads) == len(depths), problem=many, name="num_attention_heads")
     stride = own.source.values.get("patch_stride", patch)
     alike = stride in (patch, [patch, patch], (patch, patch))
     problem = f"steps of patch_size, {patch}, are declared"
