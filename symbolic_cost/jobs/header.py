@@ -22,7 +22,7 @@ from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.sends import tied_gradients
-from symbolic_cost.parallel.stages import divided, every_stage
+from symbolic_cost.parallel.stages import block_count, divided, every_stage
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
@@ -35,7 +35,9 @@ def header(setup: Setup) -> tuple[str, ...]:
     numbers = ", ".join(f"{text_of(name)} = {size}" for name, size in setup.values.items())
     strategy = strategy_text(setup.strategy, _written) or "none"
     stage = f"stage {setup.stage}, " if "pp" in setup.strategy else ""
-    stage += f"layout {setup.trained.layout}, " if stage and setup.trained.layout != "even" else ""
+    if stage and setup.trained.layout != "even":
+        held, every = map(setup.value, (block_count(setup.share), block_count(setup.model)))
+        stage += f"layout {setup.trained.layout}, {plain(held)} of {plain(every)} blocks, "
     return (
         f"model {setup.model.name}, strategy {strategy}, {stage}per rank",
         *setup.model.notes,
