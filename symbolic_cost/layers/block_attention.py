@@ -41,9 +41,9 @@ class Blocks(Attention):
         )
 
     def biases(self) -> tuple[Op, ...]:
-        """Declare the biases of all blocks, position[n_k x_k y_k h]."""
-        near = "!buckets[x_k y_l]:buffer, *table[n_rel h] -> near[x_k y_l h]"
-        far = f"!far_ids[l {self.sums}]:buffer, *table[n_rel h] -> far[l {self.sums} h]"
+        """Declare the biases of all blocks, position[n_k x_k y_k h]; every sequence takes them."""
+        near = "!buckets[b x_k y_l]:buffer, *table[n_rel h] -> near[x_k y_l h]"
+        far = f"!far_ids[b l {self.sums}]:buffer, *table[n_rel h] -> far[l {self.sums} h]"
         parts = "near[x_k y_l h]" + (f", far[l {self.sums} h]" if self.sums else "")
         laid = f"y_l l {self.sums}" if self.sums else "y_l"
         return (

@@ -81,7 +81,7 @@ def part_memory(backward: Backward, states: tuple[Row, ...]) -> PartMemory:
 
 def is_shared(tensor: str) -> bool:
     """Tell whether a weight of this name, or a gradient, is one for all parts and repetitions."""
-    return tensor.removeprefix("d").startswith("@")
+    return tensor.startswith(("@", "d@"))
 
 
 def waiting_rows(rows: Iterable[Row]) -> Iterator[Row]:

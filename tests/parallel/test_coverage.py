@@ -94,3 +94,15 @@ def test_heads_are_exchanged_inside_a_core_alone(name):
     assert not [*unnamed(strategy, own, table, strategy.repeated(own))]
     moved = {row.tensor for row in table.select("communication")}
     assert not any("from_queries" in tensor for tensor in moved), "longer than the queries"
+
+
+@pytest.mark.parametrize("name", ["longt5/a", "longt5/global", "albert/a", "mixtral"])
+def test_every_gradient_is_summed_over_data_parallel_ranks_once(name):
+    """All of 2 (n - 1) / n of the weights, and nothing else moves."""
+    model = from_config(TRUTH[name]["config"]) if name in TRUTH else sc.job(name).model
+    table = strategy_table(model, strategy_of("dp"), WORK)
+    moved = [
+        (row.path, row.tensor, row.collective.message) for row in table.select("communication")
+    ]
+    held = table.select("weight_gradient")
+    assert sorted(map(str, moved)) == sorted(str((r.path, r.tensor, r.expr)) for r in held)
