@@ -125,7 +125,7 @@ def _stages(fields: Fields, coder: str, head: int) -> list[_Stage]:
     depths = fields.items(f"{coder}_layers_per_block", usual)
     fine = len(depths) == stages and all(n == 0 or is_size(n) for n in depths)
     fine = fine and 0 not in depths[1:]
-    problem = f"{stages} sizes are accepted, the first perhaps 0"
+    problem = f"as many sizes as {name} has, {stages}, are accepted, the first perhaps 0"
     fields.require(holds=fine, problem=problem, name=f"{coder}_layers_per_block")
     kinds = _each(fields, f"{coder}_block_types", "ResBlock", _KINDS, stages)
     scales = fields.items(f"{coder}_qkv_multiscales", _SCALES)
