@@ -1,7 +1,8 @@
 """Networks for diffusion: one field changed at a time, streams as one, what is assumed.
 
 `diffusion_changes.jsonl` holds configurations of families_diffusion.json with one field changed,
-as what PyTorch and diffusers count of them: parameters and FLOP of a forward pass.
+as what PyTorch and diffusers count of them: parameters and FLOP of a forward pass;
+`latents_changes.jsonl` those of families_latents.json.
 """
 
 import json
@@ -14,12 +15,15 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.models.count import count
 from tests.models.test_families_truth import TRUTH
 
-CHANGES = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "golden" / "diffusion_changes.jsonl")
-    .read_text(encoding="utf-8")
-    .splitlines()
-]
+CHANGES, OF_LATENTS = (
+    [
+        json.loads(line)
+        for line in (Path(__file__).parents[1] / "golden" / f"{name}_changes.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    ]
+    for name in ("diffusion", "latents")
+)
 JOINT = {
     "_class_name": "FluxTransformer2DModel",
     "in_channels": 8,
@@ -69,6 +73,17 @@ def test_a_sample_of_changes_is_exact():
 @pytest.mark.slow
 def test_every_other_change_is_exact():
     check([entry for place, entry in enumerate(CHANGES) if place % 9])
+
+
+@pytest.mark.parametrize("entry", OF_LATENTS[::9], ids=lambda entry: "-".join(entry["what"]))
+def test_a_sample_of_further_changes_is_exact_or_names_its_field(entry):
+    outcome(entry)
+
+
+@pytest.mark.slow
+def test_every_other_further_change_is_exact_or_names_its_field():
+    answered = [outcome(entry) for place, entry in enumerate(OF_LATENTS) if place % 9]
+    assert answered.count(True) > len(answered) / 2
 
 
 def test_tokens_of_streams_that_are_joined_count_once(flux):

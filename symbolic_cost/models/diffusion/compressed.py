@@ -31,7 +31,7 @@ class _Stage:
 
     Args:
         depth: how many.
-        attends: whether they do; they convolve otherwise.
+        kind: of the blocks: they attend or convolve.
         kernels: of the sums around that attention sees besides.
         norm: of a block.
         function: its activation function.
@@ -40,7 +40,7 @@ class _Stage:
 
     width: int
     depth: int
-    attends: bool
+    kind: str
     kernels: tuple[int, ...]
     norm: str
     function: str
@@ -49,7 +49,7 @@ class _Stage:
     def blocks(self) -> dict[str, Layer]:
         """Return the blocks."""
         norm = _NORMS[self.norm]
-        if self.attends:
+        if self.kind == _KINDS[1]:
             own = MultiscaleAttention(self.head, self.kernels)
             seen = Residual(Chain({"own": own, "norm": norm}))
             block = Chain({"attention": seen, "around": gated_around(self.width, _RMS)})
@@ -125,7 +125,7 @@ def _stages(fields: Fields, coder: str, head: int) -> list[_Stage]:
     depths = fields.items(f"{coder}_layers_per_block", usual)
     fine = len(depths) == stages and all(n == 0 or is_size(n) for n in depths)
     fine = fine and 0 not in depths[1:]
-    problem = f"{stages} sizes are accepted, the first perhaps 0"
+    problem = f"as many sizes as {name} has, {stages}, are accepted, the first perhaps 0"
     fields.require(holds=fine, problem=problem, name=f"{coder}_layers_per_block")
     kinds = _each(fields, f"{coder}_block_types", "ResBlock", _KINDS, stages)
     scales = fields.items(f"{coder}_qkv_multiscales", _SCALES)
@@ -142,7 +142,7 @@ def _stages(fields: Fields, coder: str, head: int) -> list[_Stage]:
     if fields.problems:
         return []
     return [
-        _Stage(width, depth, kind == _KINDS[1], tuple(own), norm, ACTIVATIONS[function], head)
+        _Stage(width, depth, kind, tuple(own), norm, ACTIVATIONS[function], head)
         for width, depth, kind, own, norm, function in every
     ]
 
@@ -172,14 +172,18 @@ def _whole(fields: Fields, stages: list[_Stage], latent: int, sides: tuple[int, 
     problem = f"widths that four times the one before holds whole, the last {latent} times some"
     fields.require(holds=fine, problem=f"{problem}, are accepted", name=name)
     head = stages[0].head
-    odd = [one.width for one in stages if one.attends and one.width % head]
+    odd = [one.width for one in stages if one.kind == _KINDS[1] and one.width % head]
     problem = f"heads of {head} channels do not divide {odd[:4]}"
     fields.require(holds=not odd, problem=problem, name="attention_head_dim")
     factor = 2 ** (len(stages) - 1)
     problem = f"sides that {factor} divides are accepted"
     fits = not any(side % factor for side in sides)
     fields.require(holds=fits, problem=problem, name="sample_size")
-    few = [i for i, one in enumerate(stages) if one.attends and sides[0] * sides[1] // 4**i <= head]
+    few = [
+        i
+        for i, one in enumerate(stages)
+        if one.kind == _KINDS[1] and sides[0] * sides[1] // 4**i <= head
+    ]
     problem = f"stages {few[:4]} see no more than {head} positions, as many as a head has channels"
     fields.require(holds=not few, problem=problem, name="sample_size")
 

@@ -67,13 +67,11 @@ class Usual:
         sizes: by the name of a key.
         turned: widths of a head that positions along each axis rotate.
         places: key of these widths.
-        closed: whether as many channels leave as come in, whatever is said.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     turned: tuple[int, ...] = (16, 56, 56)
     places: str = "axes_dims_rope"
-    closed: bool = False
 
     def size(self, fields: Fields, name: str) -> int:
         """Read a size."""
@@ -145,14 +143,14 @@ class Streams:
 
 
 def packed(
-    fields: Fields, shape: Shape, usual: Usual
+    fields: Fields, shape: Shape, usual: Usual, *, closed: bool = False
 ) -> tuple[Sample, Numbers, int, dict[str, Expr | int]]:
-    """Read latents that are packed two by two, the heads, and the blocks of one stream."""
+    """Read packed latents, heads, and blocks of one stream; what is closed gives what it takes."""
     channels, patch = usual.size(fields, "in_channels"), fields.size("patch_size", 1)
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)
     own: dict[str, Expr | int] = {"e_x": usual.size(fields, "joint_attention_dim")}
-    out = channels if usual.closed else fields.size("out_channels", channels)
+    out = channels if closed else fields.size("out_channels", channels)
     own["pixels"] = out * patch**2
     return image, usual.numbers(fields), usual.size(fields, "num_single_layers"), own
 
@@ -165,11 +163,7 @@ BEFORE = (
 
 
 def flux(fields: Fields, shape: Shape) -> Model:
-    """Declare a Flux, whose every block makes its own modulation.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
+    """Declare a Flux, whose every block makes its own modulation."""
     image, numbers, singles, own = packed(fields, shape, Usual())
     guided = fields.flag("guidance_embeds", default=False)
     own["e_pool"] = fields.size("pooled_projection_dim", 768)

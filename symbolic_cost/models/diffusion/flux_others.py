@@ -16,8 +16,8 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model, Part
 
 _USUAL: Mapping[str, Usual] = {
-    "BriaTransformer2DModel": Usual(closed=True),
-    "LongCatImageTransformer2DModel": Usual({"joint_attention_dim": 3584}, closed=True),
+    "BriaTransformer2DModel": Usual(),
+    "LongCatImageTransformer2DModel": Usual({"joint_attention_dim": 3584}),
     "OvisImageTransformer2DModel": Usual(
         {"joint_attention_dim": 2048, "num_layers": 6, "num_single_layers": 27}
     ),
@@ -26,7 +26,7 @@ _USUAL: Mapping[str, Usual] = {
 
 def unpooled(fields: Fields, shape: Shape) -> Model:
     """Declare a Flux that nothing but the time step conditions."""
-    image, numbers, singles, own = packed(fields, shape, _USUAL[fields.family])
+    image, numbers, singles, own = packed(fields, shape, _USUAL[fields.family], closed=True)
     fields.refuse()
     parts = Streams().parts(singles, (Part("time", tuple(TIME.ops())), *BEFORE))
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)

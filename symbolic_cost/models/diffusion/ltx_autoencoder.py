@@ -192,16 +192,23 @@ def _sizes(fields: Fields, name: str, usual: tuple[int, ...], number: int = 0) -
     """Read a list of sizes, so many if that is said."""
     sizes = fields.items(name, usual)
     fine = bool(sizes) and all(map(is_size, sizes)) and len(sizes) == (number or len(sizes))
-    problem = f"{number or 'a list of'} sizes are accepted"
+    problem = f"{number or 'a list of'} sizes are accepted, by {_widths_of(name)}"
     fields.require(holds=fine, problem=problem, name=name)
     return sizes if fine else usual
+
+
+def _widths_of(name: str) -> str:
+    """Return the key of the stages to which another one belongs."""
+    later = name.startswith(("decoder_", "upsample_"))
+    return f"{'decoder_' if later else ''}block_out_channels"
 
 
 def _flags(fields: Fields, name: str, usual: tuple[bool, ...], number: int) -> tuple[bool, ...]:
     """Read so many flags."""
     flags = fields.items(name, usual)
     fine = len(flags) == number and all(isinstance(one, bool) for one in flags)
-    fields.require(holds=fine, problem=f"{number} flags are accepted", name=name)
+    problem = f"{number} flags are accepted, by {_widths_of(name)}"
+    fields.require(holds=fine, problem=problem, name=name)
     return flags if fine else (False,) * number
 
 

@@ -230,7 +230,7 @@ def allegro(fields: Fields, shape: Shape) -> Model:
     named = {"sample_height": 90, "sample_width": 160}
     height, width = (fields.size(name, usual) for name, usual in named.items())
     for name, side in zip(named, (height, width), strict=True):
-        problem = f"patches of {patch} do not divide it"
+        problem = f"patch_size = {patch} does not divide it"
         fields.require(holds=side % patch == 0, problem=problem, name=name)
     frames = fields.size("sample_frames", 22)
     text = shape.l if shape.c == 0 else shape.c
