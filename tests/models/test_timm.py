@@ -105,6 +105,7 @@ def test_blocks_that_are_not_words_are_refused(changes, said):
         ("(c3 | c3s2)", "maps of one size stand side by side"),
         ("<c8 | c9>", "layer0.as1: sizes .* differ"),
         ("mean c8k3", "a window of .* on 0 axes of positions"),
+        ("mean win1w4", "windows lie on maps, of two axes and not 0"),
         ("turn", "one axis of positions is turned, not 2"),
         ("9999x(9999x(c3))", "5000 layers"),
         ("(" * 30, "20 deep are accepted"),
