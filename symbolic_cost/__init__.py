@@ -35,10 +35,9 @@ _HOMES = {
     "symbolic_cost.jobs.diff": ("diff",),
     "symbolic_cost.jobs.check": ("check",),
     "symbolic_cost.jobs.derivation": ("derive",),
-    "symbolic_cost.analysis.branches": ("branches",),
     "symbolic_cost.analysis.inverse": ("optimum",),
     "symbolic_cost.analysis.dominance": ("dominance",),
-    "symbolic_cost.analysis.sensitivity": ("sensitivity",),
+    "symbolic_cost.analysis.sensitivity": ("branches", "sensitivity"),
     "symbolic_cost.explore.solve": ("solve",),
     "symbolic_cost.models.inference": (
         "batch_that_fits",
@@ -53,9 +52,8 @@ _HOMES = {
     "symbolic_cost.parallel.strategy": ("Strategy", "parse_strategy"),
     "symbolic_cost.parallel.memory": ("Training",),
     "symbolic_cost.parallel.microbatch": ("on_every_rank",),
-    "symbolic_cost.published.errata": ("errata",),
-    "symbolic_cost.published.contract": ("publication",),
-    "symbolic_cost.published.printed": ("printed_data", "printed_rows"),
+    "symbolic_cost.published.results": ("errata",),
+    "symbolic_cost.published.contract": ("printed_data", "printed_rows", "publication"),
     "symbolic_cost.jobs.job": ("Job", "cost", "job"),
     "symbolic_cost.jobs.explain": ("citations", "explain"),
     "symbolic_cost.display": ("show_versions",),
@@ -114,7 +112,6 @@ __all__ = [*_HOME, *_MODULES]  # noqa: PLE0604 - the table above is the one list
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    """Load a public name from its module."""
     if name in _MODULES:
         return import_module(f"symbolic_cost.{_MODULES[name]}")
     if name not in _HOME:
@@ -127,5 +124,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
 
 
 def __dir__() -> list[str]:
-    """List the public names."""
     return list(__all__)

@@ -75,43 +75,34 @@ class Term:
         self.space, self.node = space, node
 
     def __add__(self, other: object) -> Term:
-        """Add."""
         return self.space.sum((self, other))
 
     __radd__ = __add__
 
     def __sub__(self, other: object) -> Term:
-        """Subtract."""
         return self.space.difference(self, other)
 
     def __rsub__(self, other: object) -> Term:
-        """Subtract from another."""
         return self.space.difference(other, self)
 
     def __mul__(self, other: object) -> Term:
-        """Multiply."""
         return self.space.product((self, other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: object) -> Term:
-        """Divide."""
         return self.space.quotient(self, other)
 
     def __rtruediv__(self, other: object) -> Term:
-        """Divide another."""
         return self.space.quotient(other, self)
 
     def __pow__(self, exponent: int) -> Term:
-        """Raise to an integer power."""
         return self.space.power(self, exponent)
 
     def __neg__(self) -> Term:
-        """Negate."""
         return self.space.difference(0, self)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether two are the same node."""
         if type(other) is Term:
             return self.node == other.node and self.space is other.space
         if type(other) is int:
@@ -119,11 +110,9 @@ class Term:
         return isinstance(other, Basic) and self.node == self.space.node(other)
 
     def __hash__(self) -> int:
-        """Hash the node."""
         return self.node
 
     def __repr__(self) -> str:
-        """Name the node, or the number that it is."""
         number = self.space.number(self.node)
         return f"Term({self.node})" if number is None else f"Term({number})"
 

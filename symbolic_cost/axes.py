@@ -70,7 +70,6 @@ class Axis:
     copy: str = ""
 
     def __str__(self) -> str:
-        """Print as `axes` reads it."""
         return " ".join(filter(None, (self.name, self.role, self.copy)))
 
 
@@ -87,11 +86,9 @@ class At:
     copies: tuple[str, ...] | None = None
 
     def __contains__(self, axis: Axis) -> bool:
-        """Tell whether an axis is meant."""
         return axis.role is self.role and (self.copies is None or axis.copy in self.copies)
 
     def __str__(self) -> str:
-        """Print the role and the copies."""
         copies = " or ".join(copy or "plain" for copy in self.copies or ())
         return f"{self.role} ({copies})" if copies else str(self.role)
 

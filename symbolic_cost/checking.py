@@ -137,7 +137,6 @@ class _Rules:
         return {name: set() for name in self._hints[1]}
 
     def check(self, args: tuple[object, ...], named: Mapping[str, object]) -> None:
-        """Refuse arguments."""
         names, _, rest, options = self._hints
         problems = [self._problem(name, value) for name, value in zip(names, args, strict=False)]
         problems += [self._problem(rest, value) for value in args[len(names) :]]

@@ -24,7 +24,6 @@ class NotebookTable:
         return bundle
 
     def __str__(self) -> str:
-        """Return the table as text, for print."""
         text: str = import_module(_HOME).text(self)
         return text
 

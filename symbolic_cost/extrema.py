@@ -5,7 +5,7 @@ there, and the derivative of a Max loses the step. Comparisons here wait for num
 are SymPy's in every other respect.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +22,15 @@ class _Certain:
     @classmethod
     def _collapse_arguments(cls, args: frozenset[Expr], **_: Any) -> frozenset[Expr]:  # noqa: ANN401 - SymPy's signature
         return args
+
+    @classmethod
+    def _new_args_filter(cls, args: Iterable[Any]) -> Iterator[Expr]:
+        """Join nested ones; that costs are real is not asked, which takes longer than the rest."""
+        for arg in args:
+            if isinstance(arg, Expr) and not arg.is_number and arg.func is not cls:
+                yield arg
+            else:
+                yield from super()._new_args_filter((arg,))  # type: ignore[misc]
 
     @classmethod
     def _is_connected(cls, x: Expr, y: Expr) -> Any:  # noqa: ANN401 - SymPy's protocol: a class or False

@@ -28,7 +28,6 @@ class Lazy(Mapping[str, EntryT]):
         self._entries: dict[str, EntryT] = {}
 
     def __getitem__(self, name: str) -> EntryT:
-        """Return an entry."""
         if name not in self._entries:
             self._entries[name] = self._makers[name]()
         return self._entries[name]
@@ -38,11 +37,9 @@ class Lazy(Mapping[str, EntryT]):
         return name in self._makers
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names."""
         return iter(self._makers)
 
     def __len__(self) -> int:
-        """Count the entries."""
         return len(self._makers)
 
 

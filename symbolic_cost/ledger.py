@@ -217,11 +217,9 @@ class CostTable(NotebookTable):
         return (*self.splits, *self.bounds)
 
     def __iter__(self) -> Iterator[Row]:
-        """Iterate over the rows."""
         return iter(self.rows)
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.rows)
 
     def __add__(self, other: CostTable) -> CostTable:

@@ -79,9 +79,10 @@ def _copied(cls: _Class) -> dict[str, None]:
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 - which others import from here
+    from dataclasses import field as field  # noqa: PLC0414 - as above
     from dataclasses import replace as replace  # noqa: PLC0414 - as above
 else:
-    dataclass, replace = _dataclass, _replace
+    dataclass, field, replace = _dataclass, dataclasses.field, _replace
 
 
 class _Pending:

@@ -7,6 +7,7 @@ The order of this file is the order in which factors are printed.
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from sympy import Expr, Function, Integer, Rational, Symbol, nan, zoo
@@ -267,6 +268,7 @@ def size(value: object, name: str) -> Expr:
     return number
 
 
+@lru_cache(1 << 12)  # a step asks for most of its names several times
 def named(name: str) -> Symbol:
     """Return the symbol of an intermediate result: a number that is not negative."""
     return Symbol(name, nonnegative=True)

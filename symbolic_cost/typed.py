@@ -150,7 +150,6 @@ class Formula:
     letters: Container[str] | None = None
 
     def __post_init__(self) -> None:
-        """Read the text."""
         self.tree  # noqa: B018 - refuses what is no formula
 
     @cached_property

@@ -37,7 +37,7 @@ OTHERS = {
     # columns of measured runs, and symbols that bear the letter of an axis
     "jobs/recorded_row.py": {"b", "l", "v"},
     # seconds
-    "cli/serve_plan.py": {"s"},
+    "cli/searches.py": {"s"},
     # the exponent of a number
     # fields of that name
     "ops/conv.py": {"window"},

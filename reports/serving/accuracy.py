@@ -10,12 +10,13 @@ import csv
 import sys
 from collections import defaultdict
 from functools import cache, partial
-from math import exp, hypot
+from math import exp
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import symbolic_cost as sc
+from symbolic_cost.systems.spread import QUANTILE, assumed, ends
 
 Row = dict[str, str]
 
@@ -92,17 +93,14 @@ def computed(row: Row, slow: dict[str, float] | None = None) -> float:
 
 def held(row: Row, measured: float) -> bool:
     """Return whether four of five such rows are expected where this one was measured."""
-    expected, below, above = computed(row), [0.05], [0.05]
-    for kind, size in sc.serving.spreads(engine(row).engine).items():
-        moved = [
-            computed(row, {kind: exp(sign * QUANTILE * size)}) / expected - 1 for sign in (-1, 1)
-        ]
-        below.append(min(moved))
-        above.append(max(moved))
-    return -hypot(*below) <= measured / expected - 1 <= hypot(*above)
+    moved = [
+        [computed(row, {kind: exp(sign * QUANTILE * size)}) for sign in (-1, 1)]
+        for kind, size in sc.serving.spreads(engine(row).engine).items()
+    ]
+    low, high, _ = ends(computed(row), moved, assumed("step"))
+    return low <= measured <= high
 
 
-QUANTILE = 1.2816
 REMARK = """
 Rates are those of kernels measured alone. Rows of models whose query heads share keys are of
 engines from before kernels read these once for all heads (TensorRT-LLM 0.8, on H100 0.10): they

@@ -140,7 +140,8 @@ def _factor(expr: Expr, power: int) -> Terms:
             product = multiplied(product, terms)
         return product
     number, common, rest = content(terms)
-    if _first(rest) < 0:
+    # The coefficient of the term of highest degree, the first of several by name.
+    if rest[min(rest, key=_place_of_term)] < 0:
         number, rest = -number, {one: -c for one, c in rest.items()}
     place = ATOMS.place(_expression(rest))
     outside = tuple((a, p * power) for a, p in common)
@@ -325,11 +326,6 @@ def _scaled(number: Number, monomial: Expr) -> Expr:
 @lru_cache(1 << 16)
 def _monomial(one: Powers) -> Expr:
     return Mul(*(Pow(ATOMS.all[place], rational(power)) for place, power in one))
-
-
-def _first(terms: Terms) -> Number:
-    """Return the coefficient of the term of highest degree, the first of several by name."""
-    return terms[min(terms, key=_place_of_term)]
 
 
 def _place_of_term(one: Powers) -> tuple[Number, list[tuple[tuple[int, str], Number]]]:

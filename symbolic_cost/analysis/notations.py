@@ -196,7 +196,6 @@ def _read(name: str, record: Mapping[str, Any], place: str) -> Notation:
 
 
 def _record_problems(record: Mapping[str, Any]) -> Iterator[str]:
-    """Say what is wrong with a record."""
     for key, value in record.items():
         if key not in (*_TEXTS, *_TABLES):
             yield unknown("key", key, (*_TEXTS, *_TABLES))
@@ -247,7 +246,6 @@ def _name_problems(names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _clashes(names: Mapping[str, str]) -> Iterator[str]:
-    """Name the symbols that have one name."""
     for name, owners in grouped((name, own) for own, name in names.items()).items():
         if len(owners) > 1:
             yield f"{' and '.join(map(described, owners))} would both be {quote(name)}"

@@ -30,7 +30,6 @@ class _Atoms:
         self.sums: set[int] = set()
 
     def place(self, atom: Expr) -> int:
-        """Return the place of an atom."""
         index = self.places.get(atom)
         if index is None:
             index = self.places[atom] = len(self.all)

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from sympy import Add, Derivative, Expr, Integer, Mul, Number, Subs, Symbol
 
 from symbolic_cost.analysis.forms import factored
+from symbolic_cost.analysis.inverse import positive_roots
 from symbolic_cost.analysis.laurent import Terms, cleared, expression, hidden_in, terms
-from symbolic_cost.analysis.roots import positive_roots
 from symbolic_cost.errors import InputError
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact, in_glossary_order, of_glossary

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from symbolic_cost.cli import answers, door
+from symbolic_cost.cli import door
 from symbolic_cost.cli.declared import table
 from symbolic_cost.errors import SymbolicCostError, looked_up, quote
 
@@ -90,7 +90,7 @@ class LazyGroup(Group):
             return run()
         words = args[0] if args else more.get("args")
         line = sys.argv[1:] if words is None else list(words)
-        return sys.exit(door.ended(partial(answers.run_or_repeat, line, run, _are_installed)))
+        return sys.exit(door.ended(partial(door.run_or_repeat, line, run, _are_installed)))
 
 
 def check_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:

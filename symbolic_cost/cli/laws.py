@@ -13,10 +13,7 @@ from symbolic_cost.errors import InputError, quote, refuse
 
 
 class _Laws(Group):
-    """`laws`, `laws NAME`, `laws fit` and `laws allocate`."""
-
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """List the commands that are no laws."""
         return ["fit", "allocate"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:  # noqa: ARG002

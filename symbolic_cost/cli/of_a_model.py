@@ -251,7 +251,7 @@ def roofline(*, model: str, system: str, precision: str, choices: Choices, out: 
     from symbolic_cost.emit.roofline import draw, points_sheet
     from symbolic_cost.jobs.header import header
     from symbolic_cost.systems.records import find_machine
-    from symbolic_cost.systems.roofline_points import roofline_points
+    from symbolic_cost.systems.rooflines import roofline_points
 
     work = choices.job(model)
     device = find_machine(system).device(precision)

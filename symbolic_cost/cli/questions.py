@@ -46,7 +46,7 @@ def optimum(
     For example: symbolic-cost optimum gpt3-175b --of comm --in m1 --strategy tp,sp --set b=1
     """
     from symbolic_cost.jobs.questions import best_size
-    from symbolic_cost.numeric.spans import integers
+    from symbolic_cost.numeric.assignments import integers
 
     candidates = integers(span)
     make = lambda run: best_size(run, of, by, candidates).sheet()  # noqa: E731 - one use
@@ -97,17 +97,17 @@ def dominance(
     if over is None:
         raise click.UsageError("a picture needs its axes: --over l=512:1000000 e=512:32768")
     from symbolic_cost.costs import named_cost
-    from symbolic_cost.emit.regions import draw
+    from symbolic_cost.emit.charts import draw_regions
 
     across, up = map(_axis, over)
     if across[0] == up[0]:
         raise click.UsageError(f"--over {quote(across[0])} is given twice: a picture has two axes")
     map_ = dominance_picture(choices.job(model), parts, cost, across, up)
-    out.draw(draw, map_, f"What takes most of the {named_cost(cost).meaning} of {model}")
+    out.draw(draw_regions, map_, f"What takes most of the {named_cost(cost).meaning} of {model}")
 
 
 def _axis(text: str) -> tuple[str, tuple[int, int]]:
-    from symbolic_cost.numeric.spans import integers
+    from symbolic_cost.numeric.assignments import integers
     from symbolic_cost.symbols import symbol
 
     name, equals, span = text.partition("=")

@@ -1,12 +1,15 @@
-"""Commands that write a model's formulas or step for other programs: code, workbooks, traces."""
+"""Commands that write documents and reports, and files for other programs: code, traces."""
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 import click
 
-from symbolic_cost.cli.options import Choices, Output, command, every_stage
+from symbolic_cost.cli import Group
+from symbolic_cost.cli.options import Choices, Output, command, every_stage, typed_options
 
 
 @command("export")
@@ -118,3 +121,134 @@ def schema() -> None:
     from symbolic_cost.emit.schema import schema
 
     click.echo(json.dumps(schema(), indent=2))
+
+
+class _Reports(Group):
+    """`report run` and `report megatron`."""
+
+    kind = "report"
+
+
+@command("report", _Reports)
+def report() -> None:
+    """Report on a job on one page (run), or print a published report (megatron).
+
+    For example: symbolic-cost report run llama-3-70b --strategy tp=8,sp,pp=4,dp=8,zero=1
+    --system h100 --stack megatron-core --global-batch 128 --set b=1 -o report.html
+
+    symbolic-cost report megatron --inputs run.json
+    """
+
+
+@command("report run")
+def run(
+    *, model: str, file: str, stack: str | None, choices: Choices, trained: dict[str, Any]
+) -> None:
+    """Report on MODEL, run this way: where it runs, what binds, what to change, and why.
+
+    The page needs no network and no script; it follows the colours of the system. Every number
+    stands with its formula and source. Strategies on as many ranks are searched: half a minute.
+
+    For example: symbolic-cost report run gpt3-175b --strategy tp=8,sp,pp=8,dp=8,zero=1
+    --system a100-80gb --global-batch 64 --recompute selective --set b=1 -o report.html
+    """
+    from symbolic_cost.explore.report import check_path
+    from symbolic_cost.explore.report import report as reported
+
+    check_path(file)
+    if trained["system"] is None:
+        trained["system"] = "a100-80gb"
+    reported(every_stage(choices).job(model, **trained, **typed_options(stack=stack))).write(file)
+
+
+@command("report megatron")
+def megatron(*, inputs: str | None, corrected: bool, out: Output) -> None:
+    """Print the report of Megatron's theoretical memory and traffic in its published layout.
+
+    For example: symbolic-cost report megatron --inputs run.json
+    """
+    from symbolic_cost.published.inputs import read_inputs
+    from symbolic_cost.published.megatron_report import PUBLISHED_INPUTS
+    from symbolic_cost.published.megatron_report import report as printed
+
+    chosen = PUBLISHED_INPUTS if inputs is None else read_inputs(inputs)
+    out.text(printed(chosen, corrected=corrected))
+
+
+report.add_command(run)
+report.add_command(megatron)
+
+
+@command("sheet")
+def sheet(
+    *,
+    model: str,
+    columns: str | None,
+    width: str,
+    two_column: bool,
+    cite: bool,
+    choices: Choices,
+    out: Output,
+) -> None:
+    """Write a document of all formulas of MODEL: FILE.tex, .pdf, .md, .html, or .bib.
+
+    Without -o it is text. Tables fit their page: costs per op, collectives by kind, totals; then
+    symbols, conventions and references. A .bib holds exactly what it rests on.
+
+    For example: symbolic-cost sheet gpt3-175b --strategy tp,sp,pp --width ieee --cite -o paper.tex
+    """
+    ending = PurePath(out.file or "").suffix.lower()
+    written = "latex" if ending in (".pdf", ".bib") else out.form
+    _check(out, written, columns, cites=cite, pages=width != "article" or two_column)
+    if ending == ".pdf":
+        from symbolic_cost.emit.pdf import check_pdflatex
+
+        check_pdflatex()  # said at once, before anything is derived
+    text = partial(_text, model, columns, choices, width=width, number=1 + two_column, cites=cite)
+    out.text(text(form=written, ending=ending))
+
+
+def _text(
+    model: str,
+    columns: str | None,
+    choices: Choices,
+    *,
+    width: str,
+    number: int,
+    cites: bool,
+    form: str,
+    ending: str,
+) -> str | bytes:
+    from symbolic_cost.emit.bibtex import bibtex
+    from symbolic_cost.emit.document import write
+    from symbolic_cost.emit.page import page
+    from symbolic_cost.emit.pdf import compiled
+    from symbolic_cost.errors import Problems
+    from symbolic_cost.jobs.tables.paper import COLUMNS, citations, document
+    from symbolic_cost.jobs.tables.per_op import named_costs
+
+    problems = Problems()
+    place = problems.attempt(lambda: page(width, columns=number))
+    costs = problems.attempt(named_costs, columns or COLUMNS)
+    work = problems.attempt(choices.job, model)
+    problems.refuse()
+    if ending == ".bib":
+        return bibtex(citations(work))
+    text = write(document(work, costs), form, place, cites=cites)
+    return compiled(text) if ending == ".pdf" else text
+
+
+def _check(out: Output, form: str, columns: str | None, *, cites: bool, pages: bool) -> None:
+    from symbolic_cost.emit.document import FORMS
+    from symbolic_cost.errors import refuse
+
+    problems = []
+    if form not in FORMS:
+        accepted = "--format latex, markdown, html or table, or -o FILE.tex, .pdf, .md, .html, .bib"
+        problems.append(f"a sheet is no {form}: {accepted} is accepted")
+    if form != "latex":
+        problems += ["--cite is not read: it is of LaTeX"] * cites
+        problems += ["--width and --two-column are not read: they are of LaTeX"] * pages
+    if (out.file or "").lower().endswith(".bib") and (columns or pages or cites):
+        problems.append("--columns, --width, --two-column, --cite are not read: -o is BibTeX alone")
+    refuse(problems)

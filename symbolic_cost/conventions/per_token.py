@@ -125,7 +125,6 @@ def _several(answer: object) -> tuple[object, ...]:
 
 
 def _refused(stated: Mapping[str, object]) -> Iterator[str]:
-    """Say which answers are none."""
     for question, answers in _QUESTIONS.items():
         known = {one.value for one in answers}
         answer = stated[question]
@@ -164,7 +163,6 @@ class _Answers(BaseModel):
     states: dict[State, StateRule] | None = None
 
     def given(self) -> dict[str, Any]:
-        """Return the answers that are said, as they are."""
         named = type(self).model_fields.keys() - {"meaning", "source", "families"}
         said = {name: getattr(self, name) for name in named}
         return {name: answer for name, answer in said.items() if answer is not None}

@@ -76,7 +76,11 @@ def _packs(columns: tuple[Col, ...], headings: frozenset[int], page: Page) -> li
         widths = _widths(columns, room)
         if widths is not None and _is_easy(columns, widths):
             return [cut(columns, widths, room=room)]
-    keys = _keys(columns)
+    # The columns that name a row: those before formulas and numbers.
+    count = 1
+    while count < len(columns) - 1 and columns[count].is_text:
+        count += 1
+    keys = columns[:count]
     groups = _together(columns[len(keys) :])
     if len(groups) > 1 and _tell_apart(keys, headings):
         return [
@@ -88,14 +92,6 @@ def _packs(columns: tuple[Col, ...], headings: frozenset[int], page: Page) -> li
     if widths is not None:
         return [cut(columns, widths, room=page.text)]
     return [_records(columns, page)]
-
-
-def _keys(columns: tuple[Col, ...]) -> tuple[Col, ...]:
-    """Return the columns that name a row: those before formulas and numbers."""
-    count = 1
-    while count < len(columns) - 1 and columns[count].is_text:
-        count += 1
-    return columns[:count]
 
 
 def _tell_apart(keys: tuple[Col, ...], headings: frozenset[int]) -> bool:

@@ -111,7 +111,6 @@ def _results(what: Source) -> list[tuple[str, str]]:
 
 
 def _written(what: Source, language: Mapping[str, Any], head: str, body: str) -> str:
-    """Fill in the template of a language."""
     outputs = [(name,) for name in what.outputs]
     items: dict[str, Sequence[tuple[str, ...]]] = {
         "INPUTS": [(name,) for name in what.inputs],

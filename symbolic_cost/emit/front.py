@@ -69,7 +69,12 @@ def draw(figure: Figure, fronts: Sequence[Front]) -> None:
     for axes, front in zip(planes, drawn, strict=True):
         _draw(axes, front, each, size)
     for axes, front in zip(planes, drawn, strict=True):  # where the layout is settled
-        _label(axes, front, size)
+        points = list(zip(front.across, front.up, strict=True))
+        named = _labelled(len(points))
+        ends = [named[0], named[-1], *named[1:-1]] if len(named) > 1 else named
+        chosen = [points[place] for place in ends]
+        texts = [front.labels[place].replace("$", r"\$") for place in ends]
+        place_labels(axes, chosen, texts, max(size - 2, 5.5), points)
 
 
 def _folded(text: str, wide: float, size: float) -> str:
@@ -120,16 +125,6 @@ def _corners(front: Front, *, rising: bool) -> Iterator[tuple[float, float]]:
         yield before
         yield (before[0], after[1]) if rising else (after[0], before[1])
     yield points[-1]
-
-
-def _label(axes: Axes, front: Front, size: float) -> None:
-    """Name points where there is room, the ends first."""
-    points = list(zip(front.across, front.up, strict=True))
-    named = _labelled(len(points))
-    ends = [named[0], named[-1], *named[1:-1]] if len(named) > 1 else named
-    chosen = [points[place] for place in ends]
-    texts = [front.labels[place].replace("$", r"\$") for place in ends]
-    place_labels(axes, chosen, texts, max(size - 2, 5.5), points)
 
 
 def _base(unit: str) -> int:

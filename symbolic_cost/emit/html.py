@@ -136,20 +136,15 @@ def mathml(expr: Basic, longest: int = _LONGEST) -> str:
         return _converted(latex(expr))
     if len(text) > longest:
         return f"<code>{escaped(text)}</code>"
-    return " ".join(map(_converted, _pieces(latex(expr, breakable=True))))
-
-
-_PAIRS = (("{", "}"), (r"\left", r"\right"), (r"\begin", r"\end"))
-
-
-def _pieces(tex: str) -> list[str]:
-    """Return where a line may end: beside factors and signs, but within nothing that is tall."""
     pieces = [""]
-    for piece in re.split(r"\\allowbreak |(?<= [+-]) ", tex):
+    for piece in re.split(r"\\allowbreak |(?<= [+-]) ", latex(expr, breakable=True)):
         pieces[-1] = f"{pieces[-1]} {piece}".strip()
         if all(pieces[-1].count(one) == pieces[-1].count(other) for one, other in _PAIRS):
             pieces.append("")
-    return [piece for piece in pieces if piece]
+    return " ".join(map(_converted, [piece for piece in pieces if piece]))
+
+
+_PAIRS = (("{", "}"), (r"\left", r"\right"), (r"\begin", r"\end"))
 
 
 def _converted(tex: str) -> str:

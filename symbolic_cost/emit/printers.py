@@ -29,16 +29,13 @@ class _Ordered:
     shapes: Mapping[str, str]
 
     def group(self, text: str) -> str:
-        """Return a text in brackets."""
         return self.shapes["group"] % text
 
     def quotient(self, top: list[Expr], bottom: list[Expr]) -> str:
-        """Return a product over one factor or one bracket."""
         below = self.product(bottom)
         return f"{self.product(top)}/{below if len(bottom) == 1 else self.group(below)}"
 
     def terms(self, expr: Expr) -> list[str]:
-        """Return the terms of a sum, each but a positive first one led by its sign."""
         texts: list[str] = []
         for term in ordered(flat(Add, expr)):
             negative, top, bottom = parts(term)
@@ -62,7 +59,6 @@ class _Ordered:
         return " "
 
     def factor(self, expr: Expr) -> str:
-        """Return one factor among others."""
         text = self.alone(expr)
         return self.group(text) if isinstance(expr, _LOOSE) else text
 

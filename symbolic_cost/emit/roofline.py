@@ -12,8 +12,7 @@ from symbolic_cost.emit.plots import COLOURS, MARKERS
 from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Phase
-from symbolic_cost.systems.roofline_points import Point, roofs
-from symbolic_cost.systems.rooflines import Device
+from symbolic_cost.systems.rooflines import Device, Point, roofs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +59,14 @@ def draw(figure: Figure, points: Sequence[Point], device: Device, title: str) ->
         raise InputError("no op both computes and touches memory: there is nothing to draw")
     figure.set_figheight(0.72 * figure.get_figwidth() + 0.3)
     axes = figure.add_subplot()
-    _draw_roofs(axes, points, device)
+    ridges = {name: (float(peak), float(ridge)) for name, (peak, ridge) in roofs(device).items()}
+    near = [point.intensity for point in points] + [ridge for _, ridge in ridges.values()]
+    ends = (min(near) / 2, max(near) * 2)
+    for style, (name, (peak, ridge)) in zip(("-", "--"), ridges.items(), strict=True):
+        corners = [ends[0], ridge, ends[1]]
+        rates = [min(peak, corner * float(device.memory)) for corner in corners]
+        label = f"{name} units, ridge at {ridge:.4g} FLOP/byte"
+        axes.plot(corners, rates, style, color="black", linewidth=1, label=label)
     _draw_points(axes, points)
     axes.set(xscale="log", yscale="log")
     axes.set(xlabel="arithmetic intensity [FLOP/byte]", ylabel="rate [FLOP/s]")
@@ -111,14 +117,3 @@ def _labels(points: Sequence[Point]) -> dict[tuple[float, float], list[str]]:
             if label not in at:
                 at.append(label)
     return names
-
-
-def _draw_roofs(axes: Axes, points: Sequence[Point], device: Device) -> None:
-    ridges = {name: (float(peak), float(ridge)) for name, (peak, ridge) in roofs(device).items()}
-    near = [point.intensity for point in points] + [ridge for _, ridge in ridges.values()]
-    ends = (min(near) / 2, max(near) * 2)
-    for style, (name, (peak, ridge)) in zip(("-", "--"), ridges.items(), strict=True):
-        corners = [ends[0], ridge, ends[1]]
-        rates = [min(peak, corner * float(device.memory)) for corner in corners]
-        label = f"{name} units, ridge at {ridge:.4g} FLOP/byte"
-        axes.plot(corners, rates, style, color="black", linewidth=1, label=label)

@@ -40,13 +40,6 @@ def plain(formula: Basic) -> str:
     return written(formula)
 
 
-def code(formula: Expr) -> str:
-    """Return a formula in the operators of Python."""
-    from symbolic_cost.emit.formulas import code as written
-
-    return written(formula)
-
-
 @dataclass(frozen=True, slots=True)
 class Nested:
     """A name in a tree: indented for people, the whole path for programs."""
@@ -142,8 +135,7 @@ class Sheet:
             if len(row) != width
         ]
         refuse(f"sheet {self.title!r}: {problem}" for problem in problems)
-        rows = tuple(tuple(map(_native, row)) for row in self.rows)
-        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "rows", tuple(tuple(map(_native, row)) for row in self.rows))
 
     @property
     def visible(self) -> Sheet:
@@ -228,7 +220,6 @@ def stacked(heading: str, sheets: Mapping[str, Sheet]) -> Sheet:
 
 _LONG = 24
 """Symbols and numbers of a part of a formula that a name is better for, where it is repeated."""
-_PAIR = 2
 _INDENT = 2 * "\N{NO-BREAK SPACE}"  # Markdown, HTML and LaTeX swallow ordinary spaces
 
 
@@ -262,6 +253,8 @@ def exact(cell: Cell) -> str | int | float | None:
     (0.1, '1/3', 2)
     """
     if isinstance(cell, formulas()):
+        from symbolic_cost.emit.formulas import code
+
         return code(cell)
     if isinstance(cell, Nested | tuple):
         return cell.path if isinstance(cell, Nested) else worded(cell)
@@ -310,7 +303,7 @@ def _summed(cell: Cell, letter: Symbol, part: Expr) -> Cell:
     With n_first for n_lead + n_rest, 3 e n_lead + 2 e n_rest becomes 2 e n_first + e n_lead.
     """
     both = part.args
-    if len(both) != _PAIR or not all(one.is_Symbol for one in both):
+    if len(both) != 2 or not all(one.is_Symbol for one in both):  # noqa: PLR2004 - of two
         return cell
     if not isinstance(cell, formulas()) or not all(cell.has(one) for one in both):
         return cell

@@ -43,7 +43,12 @@ def write(sheet: Sheet) -> str:
     if sys.stdout is not None and sys.stdout.isatty():
         width = max(_NARROWEST, get_terminal_size((_NARROWEST, 0)).columns)
     cells = _indented(sheet, sheet.printed(plain))
-    shown = _filled_columns(sheet, cells)
+    # Columns that say anything; the first always does.
+    shown = [
+        place
+        for place in range(len(sheet.columns))
+        if place == 0 or not cells or any(row[place] for row in cells)
+    ]
     below = _below(sheet, cells, shown, width)
     beside = [place for place in shown if place not in below]
     lines = [*folded(sheet.title, width), ""]
@@ -62,15 +67,6 @@ def _indented(sheet: Sheet, cells: list[list[str]]) -> list[list[str]]:
     return [
         texts if isinstance(row[0], tuple) or row[0] == "total" else [f"  {texts[0]}", *texts[1:]]
         for row, texts in zip(sheet.rows, cells, strict=True)
-    ]
-
-
-def _filled_columns(sheet: Sheet, cells: list[list[str]]) -> list[int]:
-    """Return the columns that say anything; the first always does."""
-    return [
-        place
-        for place in range(len(sheet.columns))
-        if place == 0 or not cells or any(row[place] for row in cells)
     ]
 
 
@@ -197,7 +193,6 @@ class _Panel:
         return _sum(self._widths) - _BETWEEN + _INSIDE * self._above
 
     def line(self, cells: list[str]) -> Iterator[str]:
-        """Give the lines of a row."""
         if self._above:
             yield from folded(f" {cells[0]}", self.wide + 1) if cells[0] else ()
             cells = cells[1:]
@@ -323,18 +318,14 @@ def _widths(sheet: Sheet, told: Mapping[int, list[str]], width: int) -> list[int
             unbroken = min(_NAME if folds else _KEPT, natural) if is_name else 0
             own = max(word, unbroken)
             least.append(min(own, _LEAST) if own > _KEPT else own)
-        squeezed = _squeezed(wide, least, width - _BETWEEN * len(columns))
+        # The widest give way first, none below its least.
+        room = width - _BETWEEN * len(columns)
+        squeezed = list(wide)
+        while sum(squeezed) > room:
+            spare = [place for place, whole in enumerate(squeezed) if whole > least[place]]
+            if not spare:
+                break
+            squeezed[max(spare, key=squeezed.__getitem__)] -= 1
         if _sum(squeezed) <= width:
             break
     return squeezed
-
-
-def _squeezed(wide: list[int], least: list[int], room: int) -> list[int]:
-    """Return widths of a sum, if it can be: the widest give way first, none below its least."""
-    widths = list(wide)
-    while sum(widths) > room:
-        spare = [place for place, whole in enumerate(widths) if whole > least[place]]
-        if not spare:
-            break
-        widths[max(spare, key=widths.__getitem__)] -= 1
-    return widths

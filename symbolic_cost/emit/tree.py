@@ -18,8 +18,6 @@ from symbolic_cost.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A part of a model."""
-
     path: str
     name: str
     level: int
@@ -54,7 +52,9 @@ def tree_sheet(table: CostTable, name: str, values: Mapping[str, object] | None 
     if units and not of_whole.free_symbols:
         columns += [Column("value", "right", units[0]), Column("share", "right", "%")]
         for row, node in zip(rows, nodes, strict=True):
-            row.extend(_numbers(node.total.xreplace(numbers), of_whole))
+            value = node.total.xreplace(numbers)
+            exact = value if value.is_Rational else float(value)
+            row.extend([exact, float(100 * value / of_whole) if of_whole else None])
     return Sheet(f"{name} of {table.name}", tuple(columns), tuple(map(tuple, rows)))
 
 
@@ -81,7 +81,6 @@ def _shared(paths: Iterable[str]) -> str:
 
 
 def _total(rows: Iterable[Row]) -> Expr:
-    """Sum rows to one human form per count."""
     by_count = sums((row.count, row.expr) for row in rows)
     return Add(*(factored(Mul(count, once)) for count, once in by_count.items()))
 
@@ -89,9 +88,3 @@ def _total(rows: Iterable[Row]) -> Expr:
 def _label(node: _Node, count: Expr) -> Nested:
     times = "" if node.count == 1 else f" \N{MULTIPLICATION SIGN} {plain(count)}"
     return Nested(node.path, node.name + times, node.level)
-
-
-def _numbers(value: Expr, whole: Expr) -> list[Cell]:
-    """Return a number and its percentage of the whole, where there is a whole."""
-    exact = value if value.is_Rational else float(value)
-    return [exact, float(100 * value / whole) if whole else None]

@@ -128,7 +128,6 @@ def _job_and_space(
     choose: Mapping[str, Choice | Iterable[Choice]],
     top: int = 1,
 ) -> tuple[Subject, Space]:
-    """Return the job and the space of a question, of so many GPUs and sequences."""
     problems = Problems()
     space = checked_space(problems, *ranks, choose, top)
     base = problems.attempt(lambda: subject(_job(of, system)))

@@ -13,8 +13,7 @@ import numpy as np
 
 from symbolic_cost.errors import looked_up
 from symbolic_cost.explore.candidates import Structured, candidates
-from symbolic_cost.explore.objectives import OBJECTIVES, Objective
-from symbolic_cost.explore.outputs import HELD, SHARE
+from symbolic_cost.explore.objectives import HELD, OBJECTIVES, SHARE, Objective
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, axes_of, structured_setup
 from symbolic_cost.explore.subject import Facts, Subject

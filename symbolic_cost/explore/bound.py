@@ -242,7 +242,6 @@ class _Search:
     def _record(
         self, place: _Place, row: Places, places: Places, value: Floats, meets: NDArray[np.bool_]
     ) -> None:
-        """Keep the best of some combinations."""
         self.points += len(row)
         value = np.where(meets, value, inf)
         least = int(np.argmin(value))

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from symbolic_cost.grouping import grouped
 from symbolic_cost.program.arrays import evaluated
-from symbolic_cost.program.directions import Directions, directions
-from symbolic_cost.program.intervals import Intervals
+from symbolic_cost.program.intervals import Directions, Intervals, directions
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.records import dataclass
 

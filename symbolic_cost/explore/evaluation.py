@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.explore.outputs import LEGAL
+from symbolic_cost.explore.objectives import LEGAL
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats, Places
 from symbolic_cost.explore.results import Result, Rows, concatenated
@@ -50,7 +50,6 @@ class Spread(Mapping[str, Floats]):
         self._columns: Arrays = {}
 
     def __getitem__(self, name: str) -> Floats:
-        """Return a column of all points."""
         column = self._columns.get(name)
         if column is None:
             if name in self._inner:
@@ -61,11 +60,9 @@ class Spread(Mapping[str, Floats]):
         return column
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the symbols."""
         return iter({**self._outer, **self._inner})
 
     def __len__(self) -> int:
-        """Count the symbols."""
         return len({**self._outer, **self._inner})
 
 

@@ -37,12 +37,15 @@ def _subject(setup: Setup) -> Subject:
         raise InputError(problems)
     model, stack, trains = setup.model, setup.methods.stack, setup.model.trains
     heads = [_integer(setup, model.sizes[axis]) for axis in model.grouped]
+    sizes = [setup.model.sizes[axis.name] for axis in setup.model.placed(At(Role.TOKEN))]
+    known = [_integer(setup, size) for size in sizes]
+    longest = max((_LONG if one is None else one for one in known), default=_LONG)
     facts = Facts(
         model=model.name,
         machine=machine.name,
         capacity=None if machine.room is None else float(machine.room),
         numbers=tuple((name, str(number)) for name, number in setup.numbers.items()),
-        length=_length(setup),
+        length=None if longest == _LONG else longest,
         experts=len(model.placed(At(Role.EXPERT))),
         blocks=_integer(setup, block_count(model)),
         heads=min((n for n in heads if n), default=None) if all(heads) else None,
@@ -81,14 +84,6 @@ def _words(setup: Setup) -> Iterator[str]:
         yield f"--train {setup.model.trains}"
     if setup.conventions.name != "standard":
         yield f"--conventions {setup.conventions.name}"
-
-
-def _length(setup: Setup) -> int | None:
-    """Return the most positions; none where a length has no number, or there are none."""
-    sizes = [setup.model.sizes[axis.name] for axis in setup.model.placed(At(Role.TOKEN))]
-    known = [_integer(setup, size) for size in sizes]
-    longest = max((_LONG if one is None else one for one in known), default=_LONG)
-    return None if longest == _LONG else longest
 
 
 def _integer(setup: Setup, expr: Expr) -> int | None:

@@ -17,7 +17,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.candidates import NoCandidateError, Numbers, Structured, candidates
-from symbolic_cost.explore.outputs import LEGAL, MEMORY
+from symbolic_cost.explore.objectives import LEGAL, MEMORY
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
 from symbolic_cost.explore.subject import Subject

@@ -1,4 +1,7 @@
-"""What a search looks for: seconds, bytes, shares of the peak, and what they cost."""
+"""What a search looks for: seconds, bytes, shares of the peak, and what they cost.
+
+The names of other outputs of a structure's program stand here, too.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.explore.outputs import MEMORY
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.results import THROUGHPUTS
+
+MEMORY = "memory"
+"""Output: the most that one rank of any stage holds at any moment [byte]."""
+
+HELD, SHARE = "held ", "share "
+"""Outputs that begin so say what a stage holds at a moment, or of a quantity [byte]."""
+
+LEGAL = "legal: "
+"""Outputs that begin so are one where a condition is met; the rest of the name says which."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from symbolic_cost.algebra import add, mul
 from symbolic_cost.conditions import check
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.choices import OPENED
-from symbolic_cost.explore.outputs import HELD, LEGAL, MEMORY, SHARE
+from symbolic_cost.explore.objectives import HELD, LEGAL, MEMORY, SHARE
 from symbolic_cost.extrema import Max
 from symbolic_cost.jobs.model_terms import ModelTerms
 from symbolic_cost.jobs.setup import Setup

@@ -17,8 +17,7 @@ from symbolic_cost.explore.boxes import Axis, Piece, Wish
 from symbolic_cost.explore.candidates import Candidates, Shape, Structured, candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.free_symbols import Numbers, checked, freed, with_numbers
-from symbolic_cost.explore.objectives import OBJECTIVES, Objective
-from symbolic_cost.explore.outputs import LEGAL, MEMORY
+from symbolic_cost.explore.objectives import LEGAL, MEMORY, OBJECTIVES, Objective
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.ranges import Given
 from symbolic_cost.explore.space import Space

@@ -57,7 +57,6 @@ class Report:
         write_whole(path, _WRITERS[PurePath(path).suffix.lower()](self.written))
 
     def __str__(self) -> str:
-        """Return the report as Markdown."""
         return self.markdown
 
 

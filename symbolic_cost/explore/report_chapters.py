@@ -37,7 +37,7 @@ from symbolic_cost.parallel.states import precision
 from symbolic_cost.parallel.timeline import timeline
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY, exact
-from symbolic_cost.systems.roofline_points import roofline_points
+from symbolic_cost.systems.rooflines import roofline_points
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS
 from symbolic_cost.units import Unit, human
 

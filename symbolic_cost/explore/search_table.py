@@ -10,7 +10,7 @@ from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.flags import megatron_flags, time_command
-from symbolic_cost.explore.outputs import MEMORY
+from symbolic_cost.explore.objectives import MEMORY
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.systems.results import STEP_PARTS
 from symbolic_cost.units import Unit, gpu_count, human
@@ -83,7 +83,13 @@ def _notes(outcome: Search) -> Iterator[str]:
     yield from _ruled_out(outcome.left_out, "ruled out")
     yield from _ruled_out(outcome.refused, "not derived")
     if outcome.best:
-        yield from _best(outcome)
+        first = outcome.best[0]
+        yield f"memory of the best: {outcome.fit(first)}"
+        if len(outcome.best) > 1:
+            yield _runner_up(first, outcome.best[1])
+        yield f"run it: {time_command(outcome, first)}"
+        flags = megatron_flags(outcome, first)
+        yield f"Megatron-LM: {flags}" if flags else "Megatron-LM: no flags for this strategy"
     else:
         yield from _nothing(outcome)
 
@@ -135,16 +141,6 @@ def _ruled_out(reasons: Mapping[str, int], what: str) -> Iterator[str]:
         yield f"{what}: {rest} candidates for {len(listed) - _NEAR} other reasons"
 
 
-def _best(outcome: Search) -> Iterator[str]:
-    first = outcome.best[0]
-    yield f"memory of the best: {outcome.fit(first)}"
-    if len(outcome.best) > 1:
-        yield _runner_up(first, outcome.best[1])
-    yield f"run it: {time_command(outcome, first)}"
-    flags = megatron_flags(outcome, first)
-    yield f"Megatron-LM: {flags}" if flags else "Megatron-LM: no flags for this strategy"
-
-
 def _runner_up(first: Candidate, second: Candidate) -> str:
     """Say what the second takes more, part by part, the largest first."""
     gap = second.outputs["step"] - first.outputs["step"]
@@ -178,8 +174,8 @@ def _nothing(outcome: Search) -> Iterator[str]:
 
 def fits_sheet(fits: Fits) -> Sheet:
     """Tabulate what fits: the job itself, the largest sizes, the fewest GPUs."""
-    from symbolic_cost.jobs.fit import fit
     from symbolic_cost.jobs.header import trained
+    from symbolic_cost.jobs.peaks import fit
 
     columns = headed(
         "question, answer>, strategy, options, "

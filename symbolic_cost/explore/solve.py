@@ -11,9 +11,8 @@ from sympy import Max as _Max
 from sympy import Min as _Min
 
 from symbolic_cost.analysis.forms import factored
-from symbolic_cost.analysis.inverse import How, first_change, last_within
+from symbolic_cost.analysis.inverse import How, first_change, last_within, positive_roots
 from symbolic_cost.analysis.laurent import cleared
-from symbolic_cost.analysis.roots import positive_roots
 from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError, Problems, quote
@@ -195,22 +194,18 @@ def answer(asked: Question, it: Quantity, name: str) -> Solved:
         InputError: a mismatch of units, or open symbols.
     """
     refuse_moved(it, name)
-    _check_units(asked, it)
-    if name not in it.program.inputs:
-        raise InputError(f"{asked.name} of this job does not depend on {name}")
-    missing = [one for one in it.program.inputs if one != name and one not in it.values]
-    if missing:
-        raise InputError(f"no number for {', '.join(missing)}: bind them, as in --set b=1")
-    return Solved(asked, it, name, _integer(it, asked, name))
-
-
-def _check_units(asked: Question, it: Quantity) -> None:
     if asked.dimension is not None and asked.dimension != _DIMENSIONS.get(it.unit):
         unit = "s" if it.unit is Unit.SECOND else "B" if it.unit is Unit.BYTE else it.unit.value
         raise InputError(
             f"{asked.name} is in {it.unit.value}; {asked.text} is of another unit: a number of "
             f"{unit} is accepted"
         )
+    if name not in it.program.inputs:
+        raise InputError(f"{asked.name} of this job does not depend on {name}")
+    missing = [one for one in it.program.inputs if one != name and one not in it.values]
+    if missing:
+        raise InputError(f"no number for {', '.join(missing)}: bind them, as in --set b=1")
+    return Solved(asked, it, name, _integer(it, asked, name))
 
 
 def _integer(it: Quantity, asked: Question, by: str) -> int | None:

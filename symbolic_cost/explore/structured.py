@@ -61,7 +61,6 @@ class _Derived:
 
     @property
     def about(self) -> str | None:
-        """What programs rest on."""
         from symbolic_cost.explore.priced import about_setup
 
         return about_setup(self._base.setup, self._numbers)
@@ -73,11 +72,9 @@ class _Derived:
         return Costs(self._numbers)
 
     def space(self) -> Costs:
-        """Return the space of all structures."""
         return self._space
 
     def structure(self, structure: Structured) -> Setup:
-        """Return the setup of a structure."""
         from symbolic_cost.explore.opened import opened
         from symbolic_cost.explore.priced import structure_of
 

@@ -88,7 +88,15 @@ def varied(
             problems.texts.append("gpus is given and varies: one of the two is accepted")
     if gpus is not None and not _says_batch(job, numbers_set, numbers):
         numbers_set["B"] = gpus  # one sequence per device, which the table shows
-    _count_microbatches(job, numbers_set, numbers, problems)
+    count = job.training.microbatches
+    if "B" in numbers_set or "B" in numbers:
+        if "M" in numbers:
+            problems.texts.append("microbatches follow from the global batch: do not vary both")
+        numbers_set.pop("M", None)
+    elif "M" not in numbers and count.is_Integer:
+        numbers_set["M"] = int(count)
+    elif "M" not in numbers and "M" not in numbers_set:
+        problems.texts.append("no number of microbatches: give a global batch, or vary M")
     problems.refuse()
     strategy = _strategy(job.strategy, words, numbers, numbers_set)
     ranks = _ranks(job, strategy, numbers, numbers_set, problems)
@@ -116,7 +124,8 @@ def _axes(
         except InputError as error:
             problems.texts += error.problems
             continue
-        symbol = _symbol(name)
+        named = _BATCH.get(name) or degree_names().get(name)
+        symbol = named or (name if name in GLOSSARY else WORDS.get(name))
         if name in WORDED or name in FLAGS:
             words.append(Axis(name, name, taken))
             _check_words(job, name, taken, problems)
@@ -154,12 +163,6 @@ def _check_words(job: Job, name: str, taken: tuple[Value, ...], problems: Proble
         ]
 
 
-def _symbol(name: str) -> str | None:
-    """Return the symbol that a name of a number stands for."""
-    named = _BATCH.get(name) or degree_names().get(name)
-    return named or (name if name in GLOSSARY else WORDS.get(name))
-
-
 def _sizes(job: Job) -> set[str]:
     """Return the symbols of a model's sizes, and those of a machine's rates if it has any."""
     model = job.model
@@ -181,24 +184,6 @@ def _says_batch(
     return (
         bool({"B", "M"} & {*numbers_set, *numbers}) or job.training.microbatches.is_Integer is True
     )
-
-
-def _count_microbatches(
-    job: Job,
-    numbers_set: dict[str, int | Fraction],
-    numbers: Mapping[str, Axis],
-    problems: Problems,
-) -> None:
-    """Put the microbatches of the job among the numbers, unless they follow or vary."""
-    count = job.training.microbatches
-    if "B" in numbers_set or "B" in numbers:
-        if "M" in numbers:
-            problems.texts.append("microbatches follow from the global batch: do not vary both")
-        numbers_set.pop("M", None)
-    elif "M" not in numbers and count.is_Integer:
-        numbers_set["M"] = int(count)
-    elif "M" not in numbers and "M" not in numbers_set:
-        problems.texts.append("no number of microbatches: give a global batch, or vary M")
 
 
 def _strategy(

@@ -9,7 +9,7 @@ import numpy as np
 
 from symbolic_cost.errors import InputError, Problems, unknown
 from symbolic_cost.explore.grammar import BYTE, COUNT, SECOND, Dimension
-from symbolic_cost.explore.outputs import HELD, LEGAL, SHARE
+from symbolic_cost.explore.objectives import HELD, LEGAL, SHARE
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats
 from symbolic_cost.explore.question import Columns, NameKind, Question, expression, question
@@ -96,7 +96,7 @@ def sweep_question(
     follow += ["M"] if "B" in plan.ranks.numbers or "global_batch" in varied else []
     asks = [name for one in keys for name in one.names if name in known]
     names = tuple(dict.fromkeys((*varied, *follow, *shown, *asks)))
-    units = {name: _unit(known[name]) for name in names}
+    units = {name: UNITS.get(known[name], "word") for name in names}  # type: ignore[arg-type]
     return SweepQuestion(mode, condition, tuple(keys), most, names, units)
 
 
@@ -171,7 +171,3 @@ def _derived(
         return (np.asarray(outputs["memory"]) <= room).astype(np.float64)
     rate = next(outputs[one] for one in _MADE["cost"] if one in outputs)
     return known["R"] / np.asarray(rate)
-
-
-def _unit(kind: object) -> str:
-    return UNITS.get(kind, "word")  # type: ignore[call-overload]  # a dimension or words

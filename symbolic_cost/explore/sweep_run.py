@@ -57,7 +57,6 @@ class Summary:
         return (head, *told, *([f"ruled out {rest:,} by other conditions"] if rest else []))
 
     def __str__(self) -> str:
-        """Say the counts, and where the rows are."""
         return "\n".join((*self.lines, *((f"written to {self.path}",) if self.path else ())))
 
 
@@ -163,7 +162,6 @@ class Sweeping:
                 yield task, result
 
     def _sorted(self, rows: Rows) -> Rows:
-        """Return rows in the order of the key."""
         (key,) = self.asked.keys
         order = np.argsort(
             np.broadcast_to(key.values(rows), len(next(iter(rows.values())))), kind="stable"
@@ -220,7 +218,6 @@ class Sweeping:
         )
 
     def _file_notes(self, step: int) -> dict[str, Any]:
-        """Return what a file says of its sweep."""
         plan, own = self.plan, self.asked
         grids: tuple[Grid, ...] = (plan.words, plan.outer, plan.inner)
         counts = [plan.names[s] for s in ("dp",) if plan.ranks.follows] + ["M", "gpus"]

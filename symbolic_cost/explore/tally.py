@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
-from symbolic_cost.explore.objectives import Objective
-from symbolic_cost.explore.outputs import LEGAL, MEMORY
+from symbolic_cost.explore.objectives import LEGAL, MEMORY, Objective
 from symbolic_cost.explore.together import Axes, Floats, Together
 from symbolic_cost.grouping import grouped
 from symbolic_cost.program.layered import Places
@@ -167,7 +166,12 @@ class Tally:
         fits = legal if self.capacity is None else legal & (memory <= self.capacity)
         self.legal += alike * int(np.count_nonzero(legal))
         self.fitting += alike * int(np.count_nonzero(fits))
-        self._keep_smallest(part, structures, np.where(legal, memory, np.inf))
+        held = np.where(legal, memory, np.inf)
+        one, *places = np.unravel_index(held.argmin(), held.shape)
+        least = float(held[(one, *places)])
+        if least < (np.inf if self._smallest is None else self._smallest.order[1]):
+            row = part.row(*map(int, places))
+            self._smallest = _Kept((0.0, least, ""), part, structures[int(one)], row)
         some, start = np.flatnonzero(fits.any(axis=(0, 1, 2))), 0
         for piece in part._replace(degrees=part.degrees[some]).pieces(part.axes.ways):
             own = some[start : start + len(piece.degrees)]
@@ -196,13 +200,6 @@ class Tally:
                 if times:
                     self.left_out[reason] = self.left_out.get(reason, 0) + times
         return np.stack(rows)
-
-    def _keep_smallest(self, part: Part, structures: Sequence[Structured], held: Floats) -> None:
-        one, *places = np.unravel_index(held.argmin(), held.shape)
-        least = float(held[(one, *places)])
-        if least < (np.inf if self._smallest is None else self._smallest.order[1]):
-            row = part.row(*map(int, places))
-            self._smallest = _Kept((0.0, least, ""), part, structures[int(one)], row)
 
     def _rank(self, part: Part, fits: NDArray[np.bool_], memory: Floats) -> None:
         """Keep the best candidates, with every other one that is as good as the last of them."""

@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.explore.outputs import LEGAL
+from symbolic_cost.explore.objectives import LEGAL
 from symbolic_cost.lazy import Recent
-from symbolic_cost.program.arrays import evaluated
+from symbolic_cost.program.arrays import Spread, evaluated
 from symbolic_cost.program.layered import Layered, Places, cached, layered
-from symbolic_cost.program.spread import Spread
 from symbolic_cost.program.tape import Tape, recorded
 from symbolic_cost.records import dataclass
 

@@ -307,7 +307,6 @@ class _Draft:
         return [f"{'; '.join(origins[:3])}: {problem}" for problem in problems]
 
     def recipe(self) -> Recipe:
-        """Complete what follows from other values."""
         config, run = self.part("config"), self.part("run")
         degrees = {name: int(degree) for name, degree in self.part("degrees").items()}
         switches = tuple(n for n, value in self.part("switches").items() if value in _SWITCHED_ON)

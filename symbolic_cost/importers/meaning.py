@@ -40,7 +40,12 @@ def megatron(values: Values, refuse: Refuse) -> None:
     _context(values, said.get("context", "p2p"), refuse)
     _stages(values, said, refuse)
     _again(values, said, refuse)
-    _shards(values, said)
+    # What FSDP keeps in shards.
+    levels = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
+    if said.get("fsdp") is True:
+        values["degrees.zero"] = levels.get(str(said.get("sharding", "no_shard")), 0)
+    elif said.get("fsdp2") is True:
+        values["degrees.zero"] = 3
     _megatron_bytes(values, said, refuse)
 
 
@@ -303,15 +308,6 @@ def _again(values: Values, said: Values, refuse: Refuse) -> None:
             refuse("said.again_method", "uniform is read: block recomputes some of the layers")
     else:
         values["run.recompute"] = f"full/{number}"
-
-
-def _shards(values: Values, said: Values) -> None:
-    """Say what FSDP keeps in shards."""
-    levels = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
-    if said.get("fsdp") is True:
-        values["degrees.zero"] = levels.get(str(said.get("sharding", "no_shard")), 0)
-    elif said.get("fsdp2") is True:
-        values["degrees.zero"] = 3
 
 
 def _megatron_bytes(values: Values, said: Values, refuse: Refuse) -> None:

@@ -18,8 +18,8 @@ from symbolic_cost.emit.files import write_whole
 from symbolic_cost.emit.html import escaped
 from symbolic_cost.errors import InputError, Problems, refuse, visible
 from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.inputs import figure_unit
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.open_machine import figure_unit
 from symbolic_cost.jobs.packed import DEGREES, Packed
 from symbolic_cost.jobs.provenance import figures
 from symbolic_cost.jobs.structures import CLASSES, Structures, rates_of
@@ -73,14 +73,11 @@ def page(structures: Structures) -> str:
 
 
 class _Page:
-    """What a page holds."""
-
     def __init__(self, structures: Structures) -> None:
         self._of, self._job, self._packed = structures, structures.job, Packed(structures)
         self._sources: dict[str, int] = {}
 
     def data(self) -> dict[str, object]:
-        """Return everything as it is written."""
         job = self._job
         start, models, machines = self._start(), list(self._models()), list(self._machines())
         names, words = self._packed.names()

@@ -105,7 +105,6 @@ class _Trace:
         self._last = 0
 
     def data(self) -> bytes:
-        """Return the file."""
         return b"".join(self._parts)
 
     def _node(self, name: str, kind: int, attributes: Mapping[str, int | str]) -> None:

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from sympy import Add, Expr
 
-from symbolic_cost.analysis.differences import NOTHING, Differing, Side, differences, total
 from symbolic_cost.analysis.forms import factored
+from symbolic_cost.analysis.verdict import NOTHING, Differing, Side, differences, total
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS, token_conventions
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.costs import NamedCost

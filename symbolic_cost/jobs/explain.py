@@ -36,7 +36,6 @@ class Explained(NotebookTable):
     sheet: Sheet
 
     def __str__(self) -> str:
-        """Return the chain as text."""
         return render(self.sheet, "table").rstrip("\n")
 
     __repr__ = __str__

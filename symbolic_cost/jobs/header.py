@@ -16,13 +16,16 @@ from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
 from symbolic_cost.ops.graph import Place as PartPlace
+from symbolic_cost.ops.kernels import taken_by_all
 from symbolic_cost.ops.op import Op
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.pipeline import Pipeline
+from symbolic_cost.parallel.sends import tied_gradients
+from symbolic_cost.parallel.stages import block_count, divided, every_stage
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.systems.kernel_records import kernels
-from symbolic_cost.systems.machines import CLUSTER, Machine
+from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.stacks import ROOFLINE
 
 
@@ -32,7 +35,9 @@ def header(setup: Setup) -> tuple[str, ...]:
     numbers = ", ".join(f"{text_of(name)} = {size}" for name, size in setup.values.items())
     strategy = strategy_text(setup.strategy, _written) or "none"
     stage = f"stage {setup.stage}, " if "pp" in setup.strategy else ""
-    stage += f"layout {setup.trained.layout}, " if stage and setup.trained.layout != "even" else ""
+    if stage and setup.trained.layout != "even":
+        held, every = map(setup.value, (block_count(setup.share), block_count(setup.model)))
+        stage += f"layout {setup.trained.layout}, {plain(held)} of {plain(every)} blocks, "
     return (
         f"model {setup.model.name}, strategy {strategy}, {stage}per rank",
         *setup.model.notes,
@@ -44,7 +49,7 @@ def header(setup: Setup) -> tuple[str, ...]:
         *((f"machine {setup.machine.name}",) if setup.machine is not None else ()),
         *_chosen(setup),
         *_repeated(setup),
-        *_at_hand(setup),
+        *_on_several_stages(setup),
         *_assumed(setup),
         *_alternating(setup),
         *_beyond(setup),
@@ -52,19 +57,26 @@ def header(setup: Setup) -> tuple[str, ...]:
     )
 
 
-def _at_hand(setup: Setup) -> Iterator[str]:
-    """Say what pipeline stages are taken to have though another one makes it: biases of T5."""
+def _on_several_stages(setup: Setup) -> Iterator[str]:
+    """Say what stages of a pipeline compute, hold and keep beside the same of others."""
     if setup.strategy.mesh.get("pp", 1) == 1:
         return
-    learned = {part.path for part, _ in setup.model.learned}
-    for part in setup.model.parts:
-        constants = {one.tensor for op in part.ops for one in op.inputs if one.constant}
-        for name, source in setup.model.sources[part.path].items():
-            if part.is_block and name in constants and source in learned:
-                yield (
-                    f"pp: every stage is taken to have {name} of {source}, which {part.path} takes;"
-                    " neither it nor its gradient is sent"
-                )
+    model, plan = setup.divided.split_model, setup.trained.pipeline.schedule
+    before, blocks, after = divided(model)
+    tables = " and ".join(every_stage(model))
+    if tables:
+        yield f"pp: every stage computes {tables}, and adds up their gradients with all others"
+    if tied_gradients(blocks):
+        yield "pp: every stage holds the weights that all blocks share"
+    both = tied_gradients(before).keys() & tied_gradients(after).keys()
+    ends = " and ".join(sorted(name.removeprefix("d@") for name in both))
+    if ends and plan.entry != plan.exit:
+        yield f"pp: the first and the last stage each hold table {ends}"
+    taken = {(part.path, name) for part in blocks for name in taken_by_all(part)}
+    saved = setup.rows.select(Quantity.SAVED, where=lambda row: (row.part, row.tensor) in taken)
+    kept = " and ".join(dict.fromkeys(row.tensor for row in saved))
+    if kept:
+        yield f"pp: every stage keeps {kept}, which all its blocks take"
 
 
 def stack_note(setup: Setup) -> str:
@@ -80,11 +92,7 @@ def _rates(machine: Machine | None) -> str:
     """Say whose kernels they are, and how much longer they take on a cluster that was fitted."""
     if machine is None:
         return ""
-    factors = {name: getattr(machine.efficiencies, name) for name in CLUSTER}
-    longer = (f"{name} {float(one.value):.3g}" for name, one in factors.items() if one.value != 1)
-    fitted = "; ".join(dict.fromkeys(one.includes for one in factors.values() if one.value != 1))
-    told = f"; {', '.join(longer)} ({fitted})" if fitted else ""
-    return f"; {kernels(machine).note}{told}"
+    return f"; {kernels(machine).note}{machine.efficiencies.fitted}"
 
 
 def _written(degree: object) -> str:
@@ -134,13 +142,21 @@ def _assumed(setup: Setup) -> Iterator[str]:
 
 
 def _alternating(setup: Setup) -> Iterator[str]:
-    """Say which kinds of blocks the stages of a pipeline hold in the mean."""
+    """Say which kinds of blocks stages hold in the mean, and what several keep a copy of."""
     if setup.strategy.mesh.get("pp", 1) == 1:
         return
-    parts = (part for part in setup.model.parts if part.is_block)
-    kinds = [part.path for part in parts if part.stands is not PartPlace.LEADING]
-    if len(kinds) > 1:
-        yield f"every stage holds the same share of {' and '.join(kinds)}"
+    kinds: dict[bool, list[str]] = {True: [], False: []}
+    beside: dict[str, None] = {}
+    for part in setup.model.parts:
+        if part.is_block:
+            kinds[part.stands is PartPlace.LEADING].append(part.path)
+            beside |= dict.fromkeys(name for name in part.inputs if name not in part.streams)
+    for leads, paths in kinds.items():
+        if len(paths) > 1:
+            which = "every stage that holds them" if leads else "every stage"
+            yield f"{which} holds the same share of {' and '.join(paths)}"
+    if beside:
+        yield f"each stage keeps its own copy of what blocks take besides: {', '.join(beside)}"
 
 
 def _beyond(setup: Setup) -> Iterator[str]:

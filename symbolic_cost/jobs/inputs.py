@@ -1,22 +1,81 @@
 """What the numbers of a job rest on: sizes, degrees and the figures of the machine, to be changed.
 
-A degree keeps to its class: another one has other steps.
+A degree keeps to its class: another one has other steps. A machine is opened by symbols in place of
+its figures, so that each of them can be changed. Conditions on inputs are nodes that are zero where
+they are met, with the condition in words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
 
-from symbolic_cost.jobs.open_machine import figure_unit
+from sympy import Basic, Expr, Symbol
+
 from symbolic_cost.jobs.provenance import figures
 from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.ledger import Condition, Split
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.exact import Number
+from symbolic_cost.program.graph import Graph
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import GLOSSARY
-from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.machines import Figure, Machine
+
+
+def opened_machine(machine: Machine) -> tuple[Machine, Mapping[str, Symbol]]:
+    """Return a machine with symbols for its figures, and the symbols by name.
+
+    What is neglected or nominal stays a number, and so do efficiencies by size, which are a table,
+    and the shares of the peaks that kernels reach.
+    """
+    symbols: dict[str, Symbol] = {}
+
+    def figure(name: str, own: Figure) -> Figure:
+        if own.source == "definition" or not own.value.is_Rational or own.value == 0:
+            return own
+        counts = name.endswith(".ranks")
+        symbols[name] = Symbol(name, positive=True, **({"integer": True} if counts else {}))
+        return replace(own, value=symbols[name])
+
+    def record(place: str, own: Any) -> Any:  # noqa: ANN401 - a link or the efficiencies
+        parts = {one.name: getattr(own, one.name) for one in fields(own)}
+        held = {name: part for name, part in parts.items() if isinstance(part, Figure)}
+        return replace(own, **{name: figure(f"{place}.{name}", p) for name, p in held.items()})
+
+    def rates(place: str, own: Mapping[str, Figure]) -> dict[str, Figure]:
+        return {name: figure(f"machine.{place}.{name}", one) for name, one in own.items()}
+
+    opened = replace(
+        machine,
+        matrix=rates("matrix", machine.matrix),
+        vector=rates("vector", machine.vector),
+        bandwidth=figure("machine.memory.bandwidth", machine.bandwidth),
+        usable=figure("machine.memory.usable", machine.usable),
+        latency=figure("machine.memory.latency", machine.latency),
+        links=tuple(record(f"machine.links.{link.name}", link) for link in machine.links),
+        efficiencies=record("machine.efficiencies", machine.efficiencies),
+        host=None if machine.host is None else record("machine.host", machine.host),
+        record=machine.record or machine,
+    )
+    return opened, symbols
+
+
+def figure_unit(name: str) -> str:
+    """Return the unit of a figure by its name, in brackets."""
+    last = name.rpartition(".")[2]
+    if ".matrix." in name or ".vector." in name:
+        return "[FLOP/s]" if ".efficiencies." not in name else "[1]"
+    if ".efficiencies." in name:
+        units = dict.fromkeys(("launch", "host"), "[s]") | dict.fromkeys(("half", "flop"), "[FLOP]")
+        return units.get(last, "[1]")
+    units = {"bandwidth": "[byte/s]", "latency": "[s]", "ranks": "[rank]"}
+    units |= dict.fromkeys(("usable", "capacity"), "[byte]")
+    return units.get(last, "[1]")
+
 
 DEGREES = {
     symbol.name: mesh for entry in STRATEGIES.values() for mesh, symbol in entry.meshes.items()
@@ -106,3 +165,55 @@ def lacking(one: Input) -> str:
     """Say how a number that is missing is given."""
     how = f"{DEGREES[one.name]}=2 in the strategy" if one.group == "degree" else "--set l=2048"
     return f"no number for {one.name} ({one.meaning}): give it, as in {how}"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition on the inputs."""
+
+    name: str
+    message: str
+
+
+def condition_nodes(
+    node: Callable[[Expr], int], graph: Graph, conditions: Iterable[Condition]
+) -> Iterator[tuple[str, int]]:
+    """Yield conditions in words, with a node that is zero where they are met."""
+    met = set()
+    for one in conditions:
+        size = node(one.size)
+        if isinstance(one, Split):
+            degree = graph.product([(node(d), 1) for _, d in one.degrees])
+            if _is_whole(graph, graph.over(size, degree)):
+                continue
+            whole = graph.floor(graph.over(size, degree))
+            rest = graph.sum([(size, 1), (graph.product([(whole, 1), (degree, 1)]), -1)])
+            by = " ".join(_size_text(d) for _, d in one.degrees)
+            what = f"is a multiple of {by}" if by else "is whole"
+            said = f"{_size_text(one.size)} {what} ({one.path}, axis {one.axis})"
+        else:
+            least = node(one.least)
+            rest = graph.extremum("max", [graph.number(0), graph.sum([(least, 1), (size, -1)])])
+            said = f"{one.what}: {_size_text(one.size)} is at least {one.least}"
+        if graph.value(rest) is None and rest not in met:
+            met.add(rest)
+            yield said, rest
+
+
+def _size_text(expr: Expr) -> str:
+    """Return a size in words; that of a term is read from its node."""
+    return str(expr) if isinstance(expr, Basic) else expr.space.short_text(expr.node)
+
+
+def _is_whole(graph: Graph, node: int) -> bool:
+    """Tell whether a quotient is a product of what counts, as b dp/dp is."""
+    powers: dict[int, int] = {}
+    left = [(node, 1)]
+    while left:
+        one, by = left.pop()
+        own = graph.nodes[one]
+        if own[0] == "mul" and isinstance(own[1], int):
+            left += [(inner, by * times) for inner, times in own[2]]
+        else:
+            powers[one] = powers.get(one, 0) + by
+    return all(by >= 0 and graph.nodes[one][0] == "sym" for one, by in powers.items() if by)

@@ -71,8 +71,11 @@ def checked_numbers(
     """
     problems: list[str] = []
     numbers: dict[str, int | Fraction] = {}
-    names = _names(strategy)
-    sizes = _sizes(model)
+    # The symbols of the degrees by the names under which they may be given.
+    degrees = degree_names()
+    named = {name: degrees[name] for name in strategy.degrees if name in degrees}
+    names = named | {name: name for name in strategy.symbols()}
+    sizes = _SIZES.of(id(model), lambda: (model, _symbols(model)))[1]
     accepted = {*sizes, *names, *names.values(), *RUN, *more}
     for name, number in assigned.items():
         symbol = names.get(name, name)
@@ -100,17 +103,6 @@ def _empty(model: Model, numbers: Mapping[str, int | Fraction]) -> list[str]:
     rounded = {s for axis in model.axis_names if (s := model.sizes[axis]).has(sympy.floor)}
     empty = (size for size in rounded if bind(size, known) == 0)
     return [f"{size} = 0: at least one token is accepted" for size in empty]
-
-
-def _names(strategy: Strategy) -> dict[str, str]:
-    """Return the symbols of the degrees by the names under which they may be given."""
-    degrees = degree_names()
-    named = {name: degrees[name] for name in strategy.degrees if name in degrees}
-    return named | {name: name for name in strategy.symbols()}
-
-
-def _sizes(model: Model) -> set[str]:
-    return _SIZES.of(id(model), lambda: (model, _symbols(model)))[1]
 
 
 _SIZES: Recent[tuple[Model, set[str]]] = Recent(8)

@@ -97,7 +97,6 @@ def stage_kind(stage: int, count: int) -> Stage:
 
 
 def _track_names(kinds: list[Stage]) -> Iterator[dict[str, object]]:
-    """Yield the names of the processes and threads."""
     for stage, kind in enumerate(kinds):
         process = f"stage {stage + 1} ({kind})"
         yield _metadata("process_name", stage, 0, process)

@@ -7,12 +7,11 @@ from fractions import Fraction
 
 from sympy import Expr
 
-from symbolic_cost.analysis.branches import branches
 from symbolic_cost.analysis.dominance import Map, Region, dominance, dominance_map
 from symbolic_cost.analysis.forms import factored, leaves, smoothed
 from symbolic_cost.analysis.inverse import How, first_change, least_integer, optimum
 from symbolic_cost.analysis.scaling import crossover
-from symbolic_cost.analysis.sensitivity import Sensitivity, sensitivity
+from symbolic_cost.analysis.sensitivity import Sensitivity, branches, sensitivity
 from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
@@ -61,7 +60,8 @@ class Crossing:
         if not self.roots and self.integer is None:
             raise InputError(f"{left.name} and {right.name} are equal for no positive {self.by}")
         equal = f"{self.by} where they are equal"
-        roots = [root for root in self.roots if not _is_below_one(run, root)]
+        known = ((root, run.value(root)) for root in self.roots)
+        roots = [root for root, size in known if not (size.is_number and size < 1)]
         rows = [root_row(equal, root, self.how, run) for root in roots]
         if self.integer is not None:
             how = How.SEARCH.value
@@ -87,11 +87,6 @@ def root_row(name: str, root: Expr, how: How, run: Job) -> tuple[Cell, ...]:
     if length > MOST_SYMBOLS:
         return name, None, value, f"{how.value} of {length} symbols"
     return name, root, value, how.value
-
-
-def _is_below_one(run: Job, root: Expr) -> bool:
-    value = run.value(root)
-    return bool(value.is_number and value < 1)
 
 
 def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> Crossing:

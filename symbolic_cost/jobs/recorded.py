@@ -116,7 +116,6 @@ def recorded_runs(*paths: str | Path) -> RecordedRuns:
 
 
 def _table(path: str | Path) -> list[RecordedRun]:
-    """Read a table; see `recorded_runs`."""
     place = f"rows file {quote(str(path), 200)}"
     table = csv_rows(path, place=place)
     rows = [_renamed(row) for row in table]

@@ -14,9 +14,9 @@ from itertools import product
 from sympy import Integer, Symbol
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.jobs.inputs import opened_machine
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.model_terms import Shared
-from symbolic_cost.jobs.open_machine import opened_machine
 from symbolic_cost.jobs.workings import Op, Workings
 from symbolic_cost.models.kernels import Running
 from symbolic_cost.ops.graph import Model

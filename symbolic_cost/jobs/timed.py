@@ -8,8 +8,7 @@ from sympy import Expr
 from symbolic_cost.conditions import check
 from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.errors import InputError, SymbolicCostError
-from symbolic_cost.jobs.fit import fit
-from symbolic_cost.jobs.peaks import Fit
+from symbolic_cost.jobs.peaks import Fit, fit
 from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.parallel.catalogue import STRATEGIES
@@ -40,7 +39,6 @@ class Timed:
     by: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a job without a machine."""
         needed_machine(self.setup, "a time")
 
     @property
@@ -170,7 +168,6 @@ class Timed:
         return tuple(lines)
 
     def __str__(self) -> str:
-        """Say the step time and the MFU."""
         step, mfu = float(self.numbers["step"]), float(self.numbers["mfu"])
         own = self.interval
         ends = "" if own is None else f" ({ends_of(own)})"

@@ -7,7 +7,7 @@ are no integers (experts, taken in the mean) are rounded so that their sums are 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -98,10 +98,7 @@ class Step:
     @property
     def ranks(self) -> int:
         """Ranks of the mesh."""
-        return self._product(self.mesh)
-
-    def _product(self, names: Iterable[str]) -> int:
-        return prod(self.mesh[name] for name in names)
+        return prod(self.mesh[name] for name in self.mesh)
 
     # ------------------------------------------------------------------ what a pass does
 
@@ -230,8 +227,9 @@ class Step:
             if row.per_step and row.phase is phase and row.collective is not None:
                 times = int(self._number(row.count) * self._number(row.collective.calls))
                 move = self._move(row)
-                if row.origin is Origin.PIPELINE:
-                    move = move._replace(meshes=(_TIED,))
+                if row.origin is Origin.PIPELINE and move.meshes == ("pp",):
+                    every = self._number(row.collective.ranks) == self.stages
+                    move = move if every else move._replace(meshes=(_TIED,))
                 collectives.append((f"{row.path} {row.tensor}", move, times))
         return collectives
 

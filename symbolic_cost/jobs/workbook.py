@@ -105,8 +105,6 @@ _WORDS = {"m1": "tp", "s1": "ulysses"}
 
 
 class _Writer(Worksheets):
-    """Writes the sheets of a workbook."""
-
     def __init__(self, book: Any, workings: Workings, names: Mapping[str, str]) -> None:  # noqa: ANN401 - XlsxWriter's is untyped
         super().__init__(book, ("Summary", "Inputs", "Memory", "Communication", "Time", "Parts"))
         self._workings, self._names = workings, names
@@ -117,7 +115,6 @@ class _Writer(Worksheets):
         self._known: Mapping[str, Any] = {}
 
     def write(self, inputs: tuple[Input, ...], steps: tuple[Step, ...]) -> None:
-        """Write everything."""
         numbers = {one.name: one.value for one in inputs if one.value is not None}
         self._known = {
             name: rounded(value) for name, value in self._workings.program.exact(numbers).items()
@@ -180,17 +177,13 @@ class _Writer(Worksheets):
             self.text(sheet, row, 0, one.name, "name")
             self.formula((sheet, row, 1), formula, value, "number")
             self.text(sheet, row, 2, one.unit)
-            self._scaled((sheet, row, 3), cell, value, one.unit)
+            if one.unit in _SCALES:  # once more in the unit that people read
+                shown, scale = _SCALES[one.unit]
+                self.formula((sheet, row, 3), f"={cell}/{scale}", value / float(scale), "shown")
+                self.text(sheet, row, 4, shown)
             self.text(sheet, row, 5, plain(definitions[one.name]), "formula")
             self._formulas.cells.setdefault(node, cell)
             self._where[one.name] = cell
-
-    def _scaled(self, place: tuple[str, int, int], cell: str, value: float, unit: str) -> None:
-        """Write a number once more in the unit that people read."""
-        if unit in _SCALES:
-            shown, scale = _SCALES[unit]
-            self.formula(place, f"={cell}/{scale}", value / float(scale), "shown")
-            self.text(place[0], place[1], place[2] + 1, shown)
 
     def _part(self, formula: str) -> str:
         """Put a part of a long formula on its own sheet."""

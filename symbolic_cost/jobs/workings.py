@@ -17,11 +17,17 @@ from symbolic_cost.algebra import add, sums
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.extrema import Max
 from symbolic_cost.grouping import grouped
-from symbolic_cost.jobs.conditions import Check, condition_nodes
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.inputs import Input, degree_classes, inputs_of, lacking
+from symbolic_cost.jobs.inputs import (
+    Check,
+    Input,
+    condition_nodes,
+    degree_classes,
+    inputs_of,
+    lacking,
+    opened_machine,
+)
 from symbolic_cost.jobs.model_terms import NamedTerms, Shared, open_graph
-from symbolic_cost.jobs.open_machine import opened_machine
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Condition, Origin, Phase, Place, Quantity, Row
@@ -85,8 +91,6 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class _Derivation:
-    """What a step is derived as."""
-
     steps: Mapping[str, Expr]
     conditions: tuple[Condition, ...]
     memory: Memory
@@ -314,7 +318,6 @@ def _run(job: Setup) -> str:
 
 
 def _memory_text(row: Row) -> str:
-    """Say what a row of memory holds, and where."""
     return row.quantity.value.replace("_", " ") + " on the host" * (row.place is Place.HOST)
 
 

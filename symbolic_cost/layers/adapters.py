@@ -14,15 +14,11 @@ scattered, so that narrow tensors move in place of wide ones, as in PEFT's Megat
 A bottleneck stands behind its target and adds to the result: y' = y + gelu(y a + c) b + d.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from symbolic_cost.axes import At, Glossary, Role, axes
+from symbolic_cost.ops.declare import Op, Operand, pointwise
 from symbolic_cost.ops.einsum import Einsum, einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import View, view
 from symbolic_cost.records import dataclass
 
@@ -101,7 +97,6 @@ class Adapter:
         )
 
     def _declared(self, base: Operand, y: Operand) -> Iterator[Op]:
-        """Declare both products, the scaling and the sum."""
         path, (x,), weight = self.target.path, self.target.inputs, self._weight
         before = self._before
         taken = x if before is None else before.inputs[0]

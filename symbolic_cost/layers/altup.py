@@ -9,14 +9,8 @@ features of the router, n_o copies but the first, n_e embedding, r_l rank of the
 
 from dataclasses import replace
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import split, view
+from symbolic_cost.ops.declare import Op, axes, einsum, pointwise, scope, split, stored, view
 
 AXES = axes(
     "b batch, r token residual, e hidden, n_e hidden, n_s latent, n_i latent, n_m latent, "

@@ -7,21 +7,16 @@ Positions have three names because sequence parallelism splits r, context parall
 splits t. Sliding layers have `near` and `m_near` in place of t and m.
 """
 
-from dataclasses import field, replace
 from enum import Flag, StrEnum, auto
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention_core import FULL, PLAIN, AttentionCore, Heads, Positions
 from symbolic_cost.layers.chain import Step as Link
 from symbolic_cost.layers.chain import chain
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation, rotation
-from symbolic_cost.ops.cache import cache
+from symbolic_cost.ops.declare import Op, axes, cache, pointwise, split, view
 from symbolic_cost.ops.einsum import Call, einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split, view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, near key-token sliding, "
@@ -70,6 +65,7 @@ class Gate(StrEnum):
     NONE = "nothing"
     ELEMENTS = "a product for every element of every head"
     QUERY = "the same, which has a bias where queries have one"
+    BIASED = "the same, and a bias of every head"
     HEADS = "one value for every head"
 
 
@@ -110,6 +106,8 @@ class Attention:
         cache: of keys and values in the cache.
         call: how products and biases are called.
         gate: of the result of the core.
+        head_result_norm: of the core's result over each head, before the gate.
+        result_norm: of the core's result over each head, before the gate.
         inner_norm: of the result over all heads, before the output projection.
         value_norm: of values, over each head.
         sources: of keys and values.
@@ -130,6 +128,8 @@ class Attention:
     core: AttentionCore = field(default_factory=AttentionCore)
     call: Call = Call.SEPARATE
     gate: Gate = Gate.NONE
+    head_result_norm: Norm | None = None
+    result_norm: Norm | None = None
     inner_norm: Norm | None = None
     value_norm: Norm | None = None
     sources: Sources = Sources.BOTH
@@ -148,6 +148,7 @@ class Attention:
             *(() if taken else (*self._joined("k", "keys"), *self._joined("v", "values"))),
             *(self._index() if self.indexed else ()),
             *core.ops(at_hand, at, value=self.value),
+            *self._result_normed(),
             *self._opened(),
             *self._normed(),
             *output(
@@ -163,8 +164,13 @@ class Attention:
     @property
     def result(self) -> str:
         """Tensor that the output projection takes."""
-        gated = "context" if self.gate is Gate.NONE else "gated"
+        gated = self._ungated if self.gate is Gate.NONE else "gated"
         return "normed" if self.inner_norm is not None else gated
+
+    @property
+    def _ungated(self) -> str:
+        """Tensor that the gate opens."""
+        return "context" if self.result_norm is None else "even"
 
     def _index(self) -> tuple[Op, ...]:
         """Declare which keys every key/value head attends to; nothing is learned through it.
@@ -188,25 +194,32 @@ class Attention:
             cache("index_keys", cached, kept=f"b {at.kept} {d}"),
             einsum("index_scores", scored, frozen=True),
             pointwise(
-                "index_choice",
-                f"!index_scores{pairs} -> chosen{pairs}:index",
-                "choice",
-                row=at.key,
+                "index_choice", f"!index_scores{pairs} -> chosen{pairs}:index", "choice", row=at.key
             ),
         )
 
+    def _result_normed(self) -> tuple[Op, ...]:
+        """Declare the norm of what the core gives of each head."""
+        if self.result_norm is None:
+            return ()
+        axes = f"[b {self.at.query} {self.heads.query} {self.value}]"
+        norm = self.result_norm
+        return (norm.op("norm_result", f"context{axes}", f"even{axes}", row=self.value),)
+
     def _opened(self) -> tuple[Op, ...]:
-        """Declare the gate of the core's result."""
         if self.gate is Gate.NONE:
             return ()
         rows, heads = f"b {self.at.query}", self.heads.query
         axes = heads if self.gate is Gate.HEADS else f"{heads} {self.value}"
         bias = self._bias(Bias.QUERY, axes) if self.gate is Gate.QUERY else ""
+        bias = f" + *bias[{heads}]" if self.gate is Gate.BIASED else bias
         context = f"[{rows} {heads} {self.value}]"
         return (
             einsum("gate", f"full[{rows} e], *w[e {axes}]{bias} -> gate[{rows} {axes}]"),
             pointwise("open", f"gate[{rows} {axes}] -> opened[{rows} {axes}]", "sigmoid"),
-            pointwise("mul", f"context{context}, opened[{rows} {axes}] -> gated{context}", "mul"),
+            pointwise(
+                "mul", f"{self._ungated}{context}, opened[{rows} {axes}] -> gated{context}", "mul"
+            ),
         )
 
     def _normed(self) -> tuple[Op, ...]:

@@ -7,16 +7,11 @@ and keys, `value` head width of values.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Flag, StrEnum, auto
 
-from symbolic_cost.axes import axes
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
+from symbolic_cost.ops.declare import Op, axes, einsum, pointwise, scope, softmax
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes(
     "b batch, l token query, t key-token, near key-token sliding, window whole, h head, k head, "
@@ -268,7 +263,6 @@ class _Shape:
 
     @property
     def operands(self) -> tuple[str, str, str]:
-        """Queries, keys and values."""
         keys, values = self.names
         return (
             self._written("q", f"{self.at.query} {self.query} d"),
@@ -278,12 +272,10 @@ class _Shape:
 
     @property
     def context(self) -> str:
-        """The result."""
         return self._written(self.result, f"{self.at.query} {self.query} {self.value}")
 
     @property
     def square(self) -> str:
-        """Axes of scores and probabilities."""
         return f"[b {self.query} {self.at.query} {self.at.key}]{self.precision}"
 
     def _written(self, name: str, axes: str) -> str:
@@ -292,7 +284,6 @@ class _Shape:
 
 
 def _copies(heads: Heads, at: Positions, value: str) -> tuple[Op, ...]:
-    """Declare keys and values copied to every query head."""
     return tuple(
         pointwise(
             f"copy_{name}",

@@ -9,15 +9,10 @@ sums over 16 tokens there are 6.
 Source: guo-2021, section 3.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, output
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, dropout, einsum, lookup, pointwise, softmax, view
 from symbolic_cost.records import dataclass
 
 AXES = axes("n_k whole, x_k whole, y_l whole, g_k whole, y_k whole")
@@ -74,7 +69,6 @@ class Blocks(Attention):
         )
 
     def _blocks(self, name: str) -> Op:
-        """Declare the keys or values that every block sees."""
         beside, laid = (f", sum_{name}[b {self.sums} h d]", f"l {self.sums}")
         pair = f"{name}[b l h d]{beside if self.sums else ''}"
         return pointwise(

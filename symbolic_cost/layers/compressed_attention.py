@@ -14,20 +14,12 @@ together, n_win those that a query meets, n_j positions that make one, h_x heads
 the indexer.
 """
 
-from dataclasses import field
-
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention_core import SLIDING, AttentionCore, Heads, Positions
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.declare import Op, axes, cache, einsum, scope, stored, unread, view
 from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored, unread
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 AXES = axes(
     "b batch, r token residual, l token query, near key-token sliding, m_near key-token kept, "
@@ -76,7 +68,6 @@ class CompressedAttention:
         )
 
     def _far(self) -> tuple[Op, ...]:
-        """Declare keys at compressed positions, and all keys."""
         if not self.pooled:  # such layers keep values apart
             own = "kv_own[b l d] -> near_values[b near d]"
             return (cache("cache_values", own, kept="b m_near d"),)
@@ -97,7 +88,6 @@ class CompressedAttention:
         return scope("window", core, q="q", keys=keys, values=values, context="turned")
 
     def _output(self) -> tuple[Op, ...]:
-        """Declare the output projection, by groups."""
         back = partial_rotation("rotate_back", "turned", "context", "b l k_s g_s")
         if self.whole:
             groups, low = "k_s", "context[b l k_s g_s d], *w[k_s g_s d r_o]"

@@ -4,17 +4,10 @@ Axes: b samples, e width of a stream, e_t that of the condition, e_h of its hidd
 positions of a stream; m_2 ... m_12 the pieces of a modulation: shifts, scales and gates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split
+from symbolic_cost.ops.declare import Op, axes, einsum, lookup, pointwise, split
 from symbolic_cost.records import dataclass
 
 AXES = axes(

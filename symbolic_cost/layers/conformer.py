@@ -6,20 +6,13 @@ computed, n_side learned ones.
 Source: gulati-2020, section 2.
 """
 
-from dataclasses import replace
 from enum import StrEnum
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, Bias
 from symbolic_cost.layers.disentangled import Shifted
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split, view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, axes, conv, einsum, lookup, norm, pointwise, split, view
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes("two whole, j inner, s_c whole, n_side whole, s_rel whole")
 

@@ -6,14 +6,10 @@ that one token joins, w_i width of a hidden layer, e width of the language model
 
 from enum import Flag, StrEnum, auto
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.gated import gated_products
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, einsum, pointwise, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(

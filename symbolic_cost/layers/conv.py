@@ -7,7 +7,6 @@ u the kernel, g groups, each with a number.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
@@ -15,12 +14,8 @@ from sympy import Expr
 
 from symbolic_cost.axes import Axis, Glossary, Role
 from symbolic_cost.errors import InputError
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, norm, pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, conv, dropout, einsum, norm, pointwise, view
+from symbolic_cost.records import dataclass, field
 from symbolic_cost.symbols import exact
 
 
@@ -178,12 +173,10 @@ _KERNEL = ("u", "s", "t")
 
 
 def _each(size: Sizes, axes: int) -> tuple[int, ...]:
-    """Return a size for every axis."""
     return (size,) * axes if isinstance(size, int) else size
 
 
 def _added(padding: Padding, kernels: tuple[int, ...], apart: int) -> Iterator[int]:
-    """Yield how many positions are added along every axis."""
     for place, kernel in enumerate(kernels):
         if isinstance(padding, Pad):
             yield apart * (kernel - 1)

@@ -3,15 +3,12 @@
 Axes: as the trail makes them; y positions, one before them that is no part of the map.
 """
 
-from __future__ import annotations
-
 from math import isqrt
 
 from symbolic_cost.layers.conv import BatchNorm, Chain, Depthwise, Layer, Maps, Trail
 from symbolic_cost.layers.maps import attended
 from symbolic_cost.layers.upsampling import Grid
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.declare import einsum, pointwise
 from symbolic_cost.records import dataclass
 
 

@@ -3,8 +3,6 @@
 Axes: as the trail makes them; n crops, y positions of one.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Trail
 from symbolic_cost.records import dataclass
 

@@ -11,17 +11,11 @@ before predicts; written down here is one way round, the products are those of b
 
 from enum import StrEnum
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.scan import causal_conv
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.scan import scan
+from symbolic_cost.ops.declare import Op, axes, cache, einsum, norm, pointwise, scan, view
 from symbolic_cost.ops.solve import solve
-from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
@@ -102,7 +96,6 @@ def _projections(decay: Decay) -> tuple[Op, ...]:
 
 
 def _steps(d: str) -> tuple[Op, ...]:
-    """Declare the rule for single positions, element by element."""
     state = "[b l h n d v]"
     return (
         pointwise("many_k", "key[b l h d] -> keys[b l h n d]", "copy"),

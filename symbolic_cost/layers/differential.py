@@ -6,15 +6,9 @@ Differential attention subtracts a second core on other values (Ye et al., Diffe
 Axes: as in attention; r_d decays of keys, n_4 learned vectors.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, Bias, output
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, einsum, pointwise, scope, stored, view
 from symbolic_cost.records import dataclass
 
 AXES = axes("r_d latent, n_4 whole")

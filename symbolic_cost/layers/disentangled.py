@@ -4,20 +4,12 @@ To the scores of contents are added those of queries with the keys of distances,
 the queries of distances. Axes: as in attention; s_rel distances, n_rel rows of their table.
 """
 
-from dataclasses import replace
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, output
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, einsum, lookup, pointwise, scope, softmax, stored, view
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes("s_rel whole, n_rel whole, e hidden, h head, d width, l token query, t key-token")
 
@@ -106,7 +98,6 @@ class Disentangled(Attention):
         )
 
     def _near(self) -> tuple[Op, ...]:
-        """Declare the scores of distances."""
         return (
             einsum("to_distances", "q[b l h d], rel_k[s_rel h d] -> from_queries[b h l s_rel]"),
             einsum("of_distances", "keys[b t h d], rel_q[s_rel h d] -> from_keys[b h t s_rel]"),

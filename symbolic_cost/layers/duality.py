@@ -8,15 +8,9 @@ both projections), k their kernel, p its padded positions; z chunks, i and j pos
 
 from enum import StrEnum
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.scan import causal_conv
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.scan import scan
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, cache, einsum, norm, pointwise, scan, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
@@ -88,7 +82,6 @@ class Duality:
         )
 
     def _projections(self) -> tuple[Op, ...]:
-        """Declare the parts of the input projection."""
         plain = {f"plain_{name}": axes for name, axes in _CHANNELS.items()}
         parts = {"gate": "h d", **plain, "raw": "h"}
         return tuple(

@@ -7,19 +7,12 @@ embedding, w_t width of the tables where it is not the embedding's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from enum import Flag, auto
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, axes, dropout, einsum, lookup, pointwise, stored, view
+from symbolic_cost.records import dataclass, field, replace
 
 AXES = axes(
     "b batch, r token residual, l token query, v vocabulary, p whole, types whole, e hidden, "
@@ -103,7 +96,6 @@ class Words:
         return steps
 
     def _sums(self, axes: str) -> list[Step]:
-        """Return what is added to the tokens, and the norm and dropout of the sum."""
         width = axes.strip("[]").split()[-1]
         steps = [self._added(name, f"{self.at[0]} {width}", axes) for name in self.tables]
         if self.norm is not None:

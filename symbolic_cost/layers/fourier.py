@@ -4,9 +4,7 @@ Source: lee-thorp-2021, section 3.
 """
 
 from symbolic_cost.layers.attention import Attention
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, pointwise, view
 from symbolic_cost.records import dataclass
 
 

@@ -6,18 +6,12 @@ classes, one a single position.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Flag, StrEnum, auto
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.declare import Op, axes, einsum, scope, stored, unread, view
 from symbolic_cost.ops.elementwise import cross_entropy, pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored, unread
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, w hidden, w_t latent, v vocabulary, "
@@ -341,7 +335,6 @@ def hidden_layer(
 
 
 def _selected(take: Take, stream: str) -> tuple[Op, ...]:
-    """Declare what is taken of a stream, as taken[b one e] or taken[b l e]."""
     if take is Take.EACH:
         return (view("gather", f"{stream}[b r e] -> taken[b l e]"),)
     if take in {Take.FIRST, Take.BOTH}:

@@ -7,14 +7,8 @@ Axes: b sequences, r positions, e embedding, n_s copies, n_t copies after mixing
 one mixing, n_r rounds in which the matrix is balanced.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, einsum, pointwise, scope, softmax, stored, view
 
 AXES = axes(
     "b batch, r token residual, e hidden, n_s latent, n_t latent, n_x latent, n_r whole, n_c whole"

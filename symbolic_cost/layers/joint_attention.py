@@ -5,22 +5,13 @@ residual and its query positions; j query and t_j key positions of all of them, 
 other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import field
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, Rotated, output
 from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Heads, Positions, Step
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.joined import joined
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, axes, einsum, joined, pointwise, scope, view
+from symbolic_cost.records import dataclass, field
 
 AXES = axes(
     "b batch, e hidden, h head, k head, g group, d width, r token residual, l token query, "
@@ -116,7 +107,6 @@ class Joint:
                 )
 
     def _joined(self) -> Iterator[Op]:
-        """Declare queries, keys and values of all streams, rotated if they are."""
         for name in "qkv":
             turned = self.rotated is not Rotated.NOTHING and name != "v"
             result = f"plain_{name}" if turned else name

@@ -10,22 +10,14 @@ a decode step expands all latents of its cache, or none. Where a query chooses k
 expands none goes through as many positions as it chooses, near, and not through all at hand.
 """
 
-from dataclasses import field, replace
 from enum import StrEnum
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, Gate, output
 from symbolic_cost.layers.attention_core import FULL, GROUPED, SLIDING, AttentionCore, Heads
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.rotary import partial_rotation, rotation
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, axes, cache, einsum, pointwise, scope, unread, view
+from symbolic_cost.records import dataclass, field, replace
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, m key-token kept, "
@@ -83,7 +75,6 @@ class LatentAttention:
         )
 
     def _closing(self) -> tuple[Op, ...]:
-        """Declare the gate and the output projection."""
         if self.gate is Gate.NONE:
             return output(FULL, "k g", bias=Bias.NONE, width="d_v")
         heads = "[b l k g]"
@@ -158,7 +149,6 @@ class LatentAttention:
         )
 
     def _queries(self, *parts: tuple[str, str, str]) -> tuple[Op, ...]:
-        """Declare the parts of the queries, as (name, width, result)."""
         if not self.query:
             return tuple(
                 einsum(name, f"full[b l e], *w[e k g {width}] -> {result}[b l k g {width}]")

@@ -9,15 +9,9 @@ Nothing reads the state that the last block leaves in training, and the first me
 neither has a gradient.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.scan import scan
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, cache, einsum, pointwise, scan, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
@@ -120,7 +114,6 @@ def _inside() -> tuple[Op, ...]:
 
 
 def _states() -> tuple[Op, ...]:
-    """Declare the state after every block."""
     state = "h d v"
     return (
         einsum("gain", f"many_k[b y j h d], many_v[b y j h v] -> gain[b y {state}]"),

@@ -8,14 +8,9 @@ For example a window of 4 reaches 2 to either side: of 8 positions there are thr
 (0 to 3), (2 to 5), (4 to 7), and four pieces of 2 queries that see 6 keys each.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, output
 from symbolic_cost.layers.attention_core import Step
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, dropout, einsum, pointwise, softmax, stored, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(

@@ -3,13 +3,8 @@
 Axes: as the trail makes them; n windows, y and x the positions of one, p rows of a table.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Maps, Trail
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import einsum, lookup, pointwise, softmax, view
 from symbolic_cost.records import dataclass
 
 

@@ -3,15 +3,10 @@
 Channels are mixed at every position, positions attend to each other in windows or to a smaller map.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
-from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Depthwise, Layer, Maps, Trail, under
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Op, Role, einsum, norm, pointwise, softmax
 from symbolic_cost.records import dataclass
 
 
@@ -193,13 +188,11 @@ class Reduced:
         trail.add(self._joined(name, context, (h, d), result), result)
 
     def _joined(self, name: str, context: str, heads: tuple[str, str], result: Maps) -> Op:
-        """Declare the result of the values of all heads."""
         channel = result.axes[1]
         out = f"*w[{' '.join(heads)} {channel}] + *bias[{channel}]"
         return einsum(f"{name}.proj", f"{context}, {out} -> {result}")
 
     def _keys(self, name: str, trail: Trail, asked: Maps) -> tuple[Maps, Maps]:
-        """Declare what keys and what values are made of."""
         batch, channel, *own = trail.at.axes
         if self.attended:
             valued = trail.aside[self.attended]
@@ -247,7 +240,6 @@ def attended(name: str, trail: Trail, q: str, key: str, value: str) -> str:
 
 
 def _axes(tensor: str) -> list[str]:
-    """Return the axes of a tensor as patterns write it."""
     return tensor.partition("[")[2].removesuffix("]").split()
 
 

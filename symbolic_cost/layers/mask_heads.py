@@ -3,15 +3,10 @@
 Axes: as the trail makes them; n masks.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from symbolic_cost.layers.conv import Maps, Trail
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, einsum, pointwise, view
 from symbolic_cost.records import dataclass
 
 

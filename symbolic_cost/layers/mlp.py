@@ -3,13 +3,10 @@
 Axes: b sequences, r residual positions, l positions, e embedding, f width.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.ops.declare import Op, axes, pointwise, view
 from symbolic_cost.ops.einsum import Call, einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 AXES = axes("b batch, r token residual, l token query, e hidden, f inner, two whole")

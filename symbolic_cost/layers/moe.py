@@ -10,7 +10,6 @@ Tokens are sent to the ranks of their experts from where they rest, and gathered
 that share an expert: l/m1 tokens of every rank cross nodes, as Megatron-Core's dispatcher does it.
 """
 
-from dataclasses import replace
 from enum import Flag, StrEnum, auto
 
 from symbolic_cost.axes import axes
@@ -19,13 +18,8 @@ from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.gated import GatedMLP, gated_products
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, einsum, lookup, norm, pointwise, scope, softmax, view
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes(
     "b batch, r token residual, l token query, e hidden, o expert scored, a slot, x expert, "
@@ -78,6 +72,8 @@ class MixtureOfExperts:
         after: norm of what all experts give together.
         latent: axis of the latent that routed experts work on; empty if they see tokens as they
             are.
+        before: norm of what routed experts see, on their latent.
+        each: norm of what an expert gives, one scale for all of them.
         scored: tensor that the router scores, where it is another than experts see.
     """
 
@@ -88,6 +84,8 @@ class MixtureOfExperts:
     traits: Trait = Trait.NONE
     after: Norm | None = None
     latent: str = ""
+    before: Norm | None = None
+    each: Norm | None = None
     scored: str = "x"
 
     @property
@@ -102,7 +100,8 @@ class MixtureOfExperts:
         offset = pointwise("offset", "plain[b r e], *bias[e] -> y[b r e]", "add")
         return (
             *self.routed(),
-            *scope("experts", self._experts(), sent="sent", done="done"),
+            *scope("experts", self._experts(), sent="sent", done="given" if self.each else "done"),
+            *self._each_normed(),
             *self.combined(mixed),
             *self._widened(routed),
             *self._shared(y),
@@ -134,7 +133,6 @@ class MixtureOfExperts:
         )
 
     def _choice(self) -> tuple[Op, ...]:
-        """Declare the choice of experts."""
         corrected = "corrected[b r o]:single"
         chosen = f"{_CHOSEN}, places[b r a]:index"
         if Trait.CORRECTED not in self.traits:
@@ -145,7 +143,6 @@ class MixtureOfExperts:
         )
 
     def _share(self) -> tuple[Op, ...]:
-        """Declare the weights of the chosen experts."""
         held, weighed = self.shares.precision, Trait.WEIGHED in self.traits
         pattern = f"{_CHOSEN} -> {'plain_shares' if weighed else 'shares'}[b r a]{held}"
         plain = self.shares is Shares.PLAIN
@@ -164,13 +161,26 @@ class MixtureOfExperts:
         )
 
     def _narrowed(self) -> tuple[Op, ...]:
-        """Declare the projection of a token to what experts see, where it rests."""
         if not self.latent:
             return ()
-        return (einsum("narrow", f"x[b r e], *w[e {self.latent}] -> narrow[b r {self.latent}]"),)
+        axes, plain = f"[b r {self.latent}]", "plain_narrow" if self.before else "narrow"
+        return (
+            einsum("narrow", f"x[b r e], *w[e {self.latent}] -> {plain}{axes}"),
+            *(
+                (self.before.op("norm_before", f"{plain}{axes}", f"narrow{axes}", row=self.latent),)
+                if self.before
+                else ()
+            ),
+        )
+
+    def _each_normed(self) -> tuple[Op, ...]:
+        """Declare the norm of what an expert gives of a token."""
+        if self.each is None:
+            return ()
+        axes = f"[u z x {self._width}]"
+        return (self.each.op("norm_each", f"given{axes}", f"done{axes}", row=self._width),)
 
     def _widened(self, result: str) -> tuple[Op, ...]:
-        """Declare the projection back."""
         if not self.latent:
             return ()
         return (
@@ -208,7 +218,6 @@ class MixtureOfExperts:
         )
 
     def _shared(self, result: str) -> tuple[Op, ...]:
-        """Declare the expert that sees every token, and its sum with the others."""
         if not self.shared:
             return ()
         mlp: GatedMLP | MLP = GatedMLP(self.function, width=self.shared)

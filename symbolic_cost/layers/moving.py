@@ -3,15 +3,11 @@
 Axes: as in `unet`; a time step [b c z] and a prompt stand at every frame, as their code has them.
 """
 
-from __future__ import annotations
-
-from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
 from symbolic_cost.layers.unet import GROUPS, Block, Gated, Repeated
 from symbolic_cost.layers.video import Mixed, framed
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.declare import Role, einsum, pointwise
 from symbolic_cost.records import dataclass
 
 
@@ -118,7 +114,6 @@ class Transformer:
 
     @staticmethod
     def _frames(name: str, trail: Trail) -> None:
-        """Declare the embedding of the numbers of frames, aside."""
         batch, channel, frames, *_ = trail.at.axes
         wide = trail.new_axis("c", 4 * trail.length(channel), Role.HIDDEN)
         into = trail.new_axis("c", trail.length(channel))

@@ -5,8 +5,7 @@ Axes: b sequences, r residual positions, e embedding.
 
 from enum import StrEnum
 
-from symbolic_cost.ops.elementwise import norm
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Op, norm
 
 
 class Norm(StrEnum):

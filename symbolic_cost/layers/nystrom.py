@@ -12,11 +12,7 @@ Source: xiong-2021, section 3.
 from collections.abc import Iterator
 
 from symbolic_cost.layers.attention import Attention, output
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, conv, einsum, pointwise, softmax, view
 from symbolic_cost.records import dataclass
 
 PRODUCTS = 24

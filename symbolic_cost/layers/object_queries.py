@@ -3,14 +3,9 @@
 Axes: as the trail makes them; h heads, d their width, n places that a query samples.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.layers.maps import attended, plus
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, einsum, pointwise, softmax, view
 from symbolic_cost.records import dataclass
 
 
@@ -127,11 +122,9 @@ class Sampled:
         trail.add(self._joined(name, context, result), result)
 
     def _valued(self, name: str, seen: Maps, value: str) -> Op:
-        """Declare the values that are sampled."""
         return _product(name, "value", seen, value)
 
     def _joined(self, name: str, context: str, result: Maps) -> Op:
-        """Declare the result of the values of all heads."""
         out = f"*w[{' '.join(_heads(context))} {result.axes[1]}] + *bias[{result.axes[1]}]"
         return einsum(f"{name}.proj", f"{context}, {out} -> {result}")
 

@@ -3,13 +3,9 @@
 Axes: as in the core; d_x width of padded heads.
 """
 
-from dataclasses import replace
-
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention_core import FULL, PLAIN, AttentionCore, Heads, Positions
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, axes, pointwise
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes("d_x width")
 
@@ -41,7 +37,6 @@ class PaddedCore(AttentionCore):
 
 
 def _wide(op: Op, names: tuple[str, ...]) -> Op:
-    """Return an op of the core on padded heads."""
 
     def axes(old: tuple[str, ...]) -> tuple[str, ...]:
         return tuple("d_x" if axis == "d" else axis for axis in old)

@@ -7,21 +7,14 @@ stream of boxes beside that of the tokens.
 Sources: huang-2022, section 3.2; wang-2022, section 3.2.
 """
 
-from dataclasses import replace
-
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.chain import chain
 from symbolic_cost.layers.embeddings import Change, Words
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, dropout, einsum, lookup, pointwise, softmax, unread, view
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes("w_b latent, d_y width, f_y inner, e_y hidden")
 

@@ -7,12 +7,9 @@ positions, which all ranks hold whole, e embedding.
 
 from enum import Flag, StrEnum, auto
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Op, axes, conv, pointwise
 from symbolic_cost.records import dataclass
 
 AXES = axes(

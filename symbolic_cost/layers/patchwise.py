@@ -3,12 +3,9 @@
 Axes: as the trail makes them; p places in a patch, and patches as positions y.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Chain, Maps, Trail
 from symbolic_cost.layers.maps import Mix
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
+from symbolic_cost.ops.declare import einsum, pointwise, softmax
 from symbolic_cost.records import dataclass
 
 

@@ -6,13 +6,8 @@ multiplies its share of them by a gate (Gemma 3n, Gemma 4).
 Axes: b sequences, l and r positions, e embedding, n_v vocabulary, n_y layers, d_y features.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split, view
+from symbolic_cost.ops.declare import Op, axes, einsum, lookup, pointwise, split, view
 
 AXES = axes(
     "b batch, l token query, r token residual, e hidden, n_v vocabulary, n_y whole, d_y latent"

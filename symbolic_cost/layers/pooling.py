@@ -4,15 +4,10 @@ Axes: b sequences, r positions of the residual stream, t key positions, one the 
 h heads, d head width, f width of the perceptron.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias, output
 from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Positions, Step
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, einsum, lookup, pointwise, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
@@ -69,5 +64,4 @@ def _pooled(function: str) -> tuple[Op, ...]:
 
 
 def _inside(ops: tuple[Op, ...], old: str, new: str) -> tuple[Op, ...]:
-    """Return ops with one tensor renamed."""
     return tuple(op.mapped(lambda o: o.renamed(new) if o.tensor == old else o) for op in ops)

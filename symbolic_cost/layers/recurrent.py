@@ -6,12 +6,8 @@ n gates.
 
 from enum import StrEnum
 
-from symbolic_cost.axes import axes
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Op, axes, einsum, pointwise, split
 from symbolic_cost.ops.scan import recurrence
-from symbolic_cost.ops.view import split
 
 AXES = axes("b batch, l token query, i hidden, o hidden, m hidden, n whole")
 

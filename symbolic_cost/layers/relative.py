@@ -5,19 +5,13 @@ width, n_rel buckets of distances; the names of residual, query and key position
 an encoder and a decoder differ in length.
 """
 
-from dataclasses import field, replace
 from enum import StrEnum
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Attention, Bias, CacheKind, joined, output
 from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Heads, Positions
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, axes, einsum, lookup, pointwise, view
+from symbolic_cost.records import dataclass, field, replace
 
 AXES = axes(
     "h head, k head, g group, d width, n_rel whole, e hidden, e_s hidden, b batch, two whole, "
@@ -76,7 +70,6 @@ class CrossAttention:
         )
 
     def _projected(self, name: str, operands: str, axes: str) -> tuple[Op, ...]:
-        """Declare queries, keys or values, the first two normalised if they are."""
         if self.norm is None or name == "v":
             return (einsum(name, f"{operands} -> {name}{axes}"),)
         heads = self.heads.query if name == "q" else self.heads.key
@@ -90,7 +83,6 @@ class CrossAttention:
         return f" + *bias[{heads} d]" if which in self.bias else ""
 
     def _memory(self) -> tuple[Op, ...]:
-        """Declare the keys and values of the memory."""
         source, heads, width = self.source, self.heads.key, self.width
         writes = tuple(
             joined(name, name[0], heads, source, self.cache) for name in ("keys", "values")

@@ -5,16 +5,13 @@ Axes: b sequences, r residual positions, e embedding, unless others are given.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Flag, StrEnum, auto
 from typing import Protocol
 
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, dropout, pointwise, scope
+from symbolic_cost.records import dataclass, replace
 
 
 class Layer(Protocol):
@@ -51,6 +48,7 @@ class Branch:
     """Norms and dropout of a residual branch.
 
     Args:
+        after: norm of what the layer gives, where it is another than that before the layer.
         outcome: what happens to what the layer gives.
         axes: of the residual stream.
     """
@@ -58,6 +56,7 @@ class Branch:
     norm: Norm = Norm.LAYER
     placing: Placing = Placing.PRE
     outcome: Outcome = Outcome.NONE
+    after: Norm | None = None
     axes: str = "b r e"
 
     @property
@@ -105,11 +104,11 @@ class Branch:
         return self.norm.op(name, f"{x}[{self.axes}]", f"{y}[{self.axes}]", row=row)
 
     def _links(self) -> list[Step]:
-        """Return what follows the layer."""
         axes = f"[{self.axes}]"
         links: list[Step] = []
         if self.placing in {Placing.SANDWICH, Placing.RESULT}:
-            links.append(lambda a, b: self.normed("norm_after", a, b))
+            own = replace(self, norm=self.after or self.norm)
+            links.append(lambda a, b: own.normed("norm_after", a, b))
         if Outcome.SCALE in self.outcome:
             weight = f"*scale[{self.axes.split()[-1]}]"
             scaled = f"{{}}{axes}, {weight} -> {{}}{axes}"

@@ -5,14 +5,8 @@ of a block as they go into a gate, v as they come out of it, k kernel of the con
 padded positions, one a single place.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.scan import causal_conv
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.scan import scan
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, cache, einsum, pointwise, scan, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(

@@ -4,10 +4,7 @@ Axes: l positions, d head width, d_n its part without rotation, d_r its rotated 
 are given.
 """
 
-from symbolic_cost.axes import axes
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, pointwise, view
 
 AXES = axes("l token query, d width, d_n width, d_r latent")
 

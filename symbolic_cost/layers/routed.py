@@ -4,16 +4,12 @@ Axes: those of attention and of a mixture of experts; the g query heads of a key
 experts that a token is sent to (Shen et al. 2024).
 """
 
-from symbolic_cost.axes import glossary
 from symbolic_cost.layers import attention, moe
 from symbolic_cost.layers.attention import Attention, joined
 from symbolic_cost.layers.attention_core import FULL, GROUPED
 from symbolic_cost.layers.moe import MixtureOfExperts
 from symbolic_cost.layers.rotary import rotation
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, einsum, glossary, pointwise, view
 from symbolic_cost.records import dataclass
 
 AXES = glossary(attention.AXES, moe.AXES)

@@ -4,11 +4,7 @@ Axes: b sequences, l positions, p positions of the padded convolution, k its ker
 are given.
 """
 
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, cache, conv, pointwise, view
 
 
 def causal_conv(

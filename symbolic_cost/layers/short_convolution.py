@@ -4,13 +4,9 @@ Axes: b sequences, r residual positions, l positions, e embedding, three the two
 open, j channels, k kernel, p padded positions.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.scan import causal_conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split, view
+from symbolic_cost.ops.declare import Op, axes, einsum, pointwise, split, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(

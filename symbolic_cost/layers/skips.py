@@ -3,14 +3,11 @@
 Axes: as the trail makes them; positions of a sequence are called y.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Residual, Trail
 from symbolic_cost.layers.maps import Mix, plus
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Op, pointwise
 from symbolic_cost.ops.unread import stored, unread, unused_weights
 from symbolic_cost.records import dataclass
 

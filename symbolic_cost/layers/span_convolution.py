@@ -7,11 +7,7 @@ Source: jiang-2020, section 3.
 """
 
 from symbolic_cost.layers.attention import Attention
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, conv, einsum, pointwise, softmax, view
 from symbolic_cost.records import dataclass
 
 

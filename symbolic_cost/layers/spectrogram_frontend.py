@@ -9,12 +9,7 @@ Source: rekesh-2023, section 2.
 
 from sympy import Expr, floor
 
-from symbolic_cost.axes import Glossary, axes
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Glossary, Op, axes, conv, dropout, einsum, pointwise, view
 from symbolic_cost.records import dataclass
 
 Sizes = dict[str, Expr | int]

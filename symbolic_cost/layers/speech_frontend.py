@@ -14,13 +14,8 @@ from sympy import Expr, floor
 from symbolic_cost.axes import Glossary, axes
 from symbolic_cost.layers.embeddings import COMPUTED
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, norm, pointwise
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Op, conv, dropout, einsum, norm, pointwise, stored, view
 from symbolic_cost.ops.pattern import parse
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 AXES = axes(

@@ -1,11 +1,6 @@
 """Heads of encoders of recordings: codes of what is heard, and voices."""
 
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, conv, einsum, pointwise, softmax, stored, view
 from symbolic_cost.records import dataclass
 
 

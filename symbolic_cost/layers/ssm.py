@@ -6,16 +6,10 @@ states together, two the branch and its gate, one a single position. Where heads
 themselves, n heads of i channels stand for j.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.scan import causal_conv
-from symbolic_cost.ops.cache import cache
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.scan import scan
-from symbolic_cost.ops.view import split, view
+from symbolic_cost.ops.declare import Op, axes, cache, einsum, pointwise, scan, split, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
@@ -65,7 +59,6 @@ class SelectiveScan:
         return f"b l {self.heads} {axis}" if self.heads else f"b l {axis}"
 
     def _selection(self) -> tuple[Op, ...]:
-        """Declare what depends on the input: time step, and what goes into and out of the state."""
         parts = {"low": "low", "into": "s", "outof": "s"}
         j, mixed, low = self._channels, self._each("mixed"), self._each("low")
         raised = f"{self.heads} low i" if self.heads else "low j"

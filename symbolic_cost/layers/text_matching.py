@@ -3,17 +3,11 @@
 Axes: as the trail makes them; v rows of a table, b_all all images of a batch.
 """
 
-from __future__ import annotations
-
 from sympy import Expr
 
 from symbolic_cost.layers.conv import Maps, Trail
 from symbolic_cost.layers.maps import Mix
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import einsum, lookup, norm, pointwise, softmax, unread, view
 from symbolic_cost.records import dataclass
 
 

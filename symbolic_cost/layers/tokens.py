@@ -10,11 +10,7 @@ from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.heads import Hidden, hidden_layer
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, cross_entropy, dropout, einsum, lookup, pointwise, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
@@ -152,7 +148,6 @@ class Scores:
 
 
 def _transformed(layer: Hidden | None) -> tuple[tuple[Op, ...], str]:
-    """Declare a hidden layer on x[b r e], if there is one, and name what follows it takes."""
     if layer is None:
         return (), "x"
     transformed = "transformed[b r n_e]"

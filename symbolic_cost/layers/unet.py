@@ -3,16 +3,11 @@
 A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions of text [b c l].
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
-from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail, under
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Role, einsum, pointwise, view
 from symbolic_cost.records import dataclass
 
 GROUPS = Normed("group_norm", "both")

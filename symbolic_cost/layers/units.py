@@ -3,17 +3,10 @@
 Axes: as the trail makes them; n units, l queries and t keys of one, s queries of which one is left.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 from symbolic_cost.layers.conv import Maps, Trail
-from symbolic_cost.ops.conv import pool
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise, softmax
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, einsum, pointwise, pool, softmax, unread, view
 from symbolic_cost.records import dataclass
 
 

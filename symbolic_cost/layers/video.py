@@ -3,11 +3,10 @@
 Axes: as the trail makes them; z frames.
 """
 
-from __future__ import annotations
-
 from sympy import Integer, Rational, ceiling
 
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Trail, under
+from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.unread import unread, unused_weights
 from symbolic_cost.records import dataclass, replace
@@ -59,6 +58,33 @@ class Relaid:
             return
         laid = (*((channel,) if self.channels else ()), *old)
         trail.pointwise(name, self.function, axes=(batch, wide, *new), laid=laid)
+
+
+@dataclass(frozen=True)
+class NormedBy:
+    """A norm, scaled and shifted by what two products make of a tensor aside.
+
+    Args:
+        norm: of the maps at hand.
+        title: of the tensor, which is enlarged to their positions.
+    """
+
+    norm: Layer
+    title: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        source = trail.aside[self.title]
+        batch, channel, *places = trail.at.axes
+        self.norm.declare(f"{name}.norm", trail)
+        large = Maps(f"{name}.large", (batch, source.axes[1], *places))
+        laid = " ".join(axis for axis in source.axes[2:] if axis not in places)
+        grow = pointwise(f"{name}.grow", f"{source} -> {large}", "interpolate", laid=laid)
+        weight = f"*w[{source.axes[1]} {channel}] + *bias[{channel}]"
+        made = {piece: Maps(f"{name}.{piece}", trail.at.axes) for piece in ("scale", "shift")}
+        trail.ops += [grow, *(einsum(m.tensor, f"{large}, {weight} -> {m}") for m in made.values())]
+        trail.pointwise(f"{name}.mul", "mul", made["scale"])
+        trail.pointwise(f"{name}.add", "add", made["shift"])
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.layers.upsampling import Spread
+from symbolic_cost.ops.conv import TransposedConv
+from symbolic_cost.ops.conv import conv as convolution
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.unread import stored, unread
 from symbolic_cost.records import dataclass, replace
 
 Wrap = Callable[[Conv | Spread], Layer]
@@ -68,7 +70,7 @@ class Memory:
             new, before = trail.copy(channel), trail.copy(channel)
             titles = {"b": batch, "l": place, "i": old, "o": new, "m": before, "n": gates}
             y = f"{name}.{i}"
-            trail.ops += scope(y, (_titled(Cell.LSTM.op(), titles),), x=x, y=y)
+            trail.ops += scope(y, (titled(Cell.LSTM.op(), titles),), x=x, y=y)
             x, old = y, new
         same = Maps(f"{name}.end", start.axes)
         trail.ops.append(
@@ -78,7 +80,7 @@ class Memory:
         trail.pointwise(name, "add", start)
 
 
-def _titled(op: Op, titles: Mapping[str, str]) -> Op:
+def titled(op: Op, titles: Mapping[str, str]) -> Op:
     """Return an op under other axes."""
 
     def axes(old: tuple[str, ...]) -> tuple[str, ...]:
@@ -120,6 +122,95 @@ class Coded:
         made = under(f"{name}.made", trail.at, start.axes, trail)
         trail.at = start
         trail.pointwise(f"{name}.rest", "add", made)
+
+
+@dataclass(frozen=True)
+class Books:
+    """The sum of the codes of some books, each nearest to what those before leave.
+
+    Codes are no weights: distances are elementwise, and nothing flows through a choice. Products
+    stand around them where codes are not as wide as the stream.
+
+    Args:
+        size: codes of a book.
+        width: of a code.
+        books: how many.
+    """
+
+    size: int
+    width: int
+    books: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        wide = trail.length(trail.at.axes[1])
+        if wide != self.width:
+            Conv(self.width, 1, bias=False).declare(f"{name}.in", trail)
+            trail.ops[-1:] = unread(trail.ops[-1:])
+        batch, channel, place = trail.at.axes
+        books, codes = trail.new_axis("q", self.books), trail.new_axis("n", self.size)
+        near, whole = f"{name}.scores[{batch} {books} {codes} {place}]", trail.at.tensor
+        code = f"{name}.code[{batch} {books} {place}]:index"
+        buffer = f"!{name}.table[{books} {codes} {channel}]:buffer"
+        made = Maps(f"{name}.codes", (batch, channel, place), constant=True)
+        trail.ops += [
+            pointwise(
+                f"{name}.near",
+                f"!{whole}[{batch} {channel} {place}], {buffer} -> {near}",
+                "mul",
+                sums=channel,
+            ),
+            pointwise(f"{name}.choose", f"!{near} -> {code}", "choice", row=codes),
+            pointwise(
+                f"{name}.sum",
+                f"!{code}, {buffer} -> {made.tensor}[{batch} {channel} {place}]",
+                "add",
+                sums=f"{books} {codes}",
+            ),
+        ]
+        trail.at = made
+        if wide != self.width:
+            Conv(wide, 1, bias=False).declare(f"{name}.out", trail)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Books beside others, on one stream; what both code is added."""
+
+    first: Books
+    second: Books
+
+    def declare(self, name: str, trail: Trail) -> None:
+        start = trail.at
+        self.first.declare(f"{name}.first", trail)
+        one, trail.at = trail.at, start
+        self.second.declare(f"{name}.second", trail)
+        other = under(f"{name}.same", trail.at, one.axes, trail)
+        trail.at = one
+        trail.pointwise(name, "add", other)
+        if one.constant:
+            trail.ops[-2:] = unread(trail.ops[-2:])
+            trail.at = replace(trail.at, constant=True)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A transposed convolution of every channel alone.
+
+    Args:
+        kernel: positions of a window.
+        step: between windows.
+    """
+
+    kernel: int
+    step: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, place = trail.at.axes
+        (window,) = trail.window((self.kernel,))
+        new = trail.new_axis(place[0], self.step * trail.sizes[place])
+        result = Maps(name, (batch, channel, new))
+        made = convolution(name, f"{trail.at}, *w[{channel} {window}] -> {result}")
+        trail.add(TransposedConv(made.path, made.pattern, made.among), result)
 
 
 def heard(

@@ -3,17 +3,11 @@
 Axes: as the trail makes them; n windows, l and t positions of one, p rows of a table of distances.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.conv import Maps, Trail
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, einsum, lookup, norm, pointwise, softmax, view
 from symbolic_cost.records import dataclass
 
 
@@ -87,7 +81,6 @@ class Windowed:
         return tuple(ops)
 
     def _distances(self, name: str, trail: Trail, h: str, pairs: str) -> tuple[Op, ...]:
-        """Declare the bias of every pair of positions of a window."""
         rows = trail.new_axis("p", (2 * self.side - 1) ** 2)
         bias = f"{name}.bias[{h} {pairs}]"
         if not self.computed:
@@ -105,7 +98,6 @@ class Windowed:
         )
 
     def _core(self, name: str, rows: str, there: str) -> tuple[Op, ...]:
-        """Declare scores, what is added to them, and the sum of values."""
         batch, n, l, h, _ = rows.split()
         t = there.split()[2]
         square = f"[{batch} {n} {h} {l} {t}]"

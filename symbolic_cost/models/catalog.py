@@ -1,7 +1,6 @@
 """Every named model: a family whose sizes are symbols, and presets that bind them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from functools import partial
 from importlib import import_module
 
@@ -11,7 +10,7 @@ from symbolic_cost.models.published_size import PublishedSize, configured, publi
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.traced import is_graph
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """From a config.json to a model: the registry of families and the importer."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from symbolic_cost.models.positions import spare_positions
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.sources import document
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 Source = str | Path | Mapping[str, Any] | Document
 """A path, a configuration, or one that knows where its values stand."""
@@ -78,7 +77,14 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     inner = _section(config, family)
     fields = Fields(inner, name, family, named or family.heads[0])
     if family.section:
-        _check_beside(Fields(config, name, family, fields.head), fields, named)
+        # refuse what stands beside the section, unless the head says that only the section counts
+        outer = Fields(config, name, family, fields.head)
+        outer.ignore(outer.record.section)
+        beside = outer.not_understood()
+        if named is None and beside:
+            raise InputError(beside.values())
+        for key in beside:
+            fields.assume(key, f"no part of {named}")
     module, _, function = family.builder.partition(":")
     build: Builder = getattr(import_module(f"{__package__}.{module}"), function)
     model = replace(build(fields, shape), name=name, family=name)
@@ -92,11 +98,7 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
 
 
 def _stored(whole: Document, fields: Fields, model: Model, width: int) -> Model:
-    """Return the model with the formats of its weights, where the file says any.
-
-    Raises:
-        InputError: what of `quantization_config` is refused.
-    """
+    """Return the model with the formats of its weights, where the file says any."""
     own = next((d for d in (whole, fields.source) if d.values.get(_STORED) is not None), None)
     if own is None:
         return model
@@ -121,11 +123,7 @@ CLASS = "_class_name"
 
 
 def _section(config: Document, family: Family) -> Document:
-    """Return the part of a configuration that holds the fields.
-
-    Raises:
-        InputError: the part is missing or not an object.
-    """
+    """Return the part of a configuration that holds the fields."""
     if family.merged:
         return _merged(config, family)
     if not family.section:
@@ -137,11 +135,7 @@ def _section(config: Document, family: Family) -> Document:
 
 
 def _merged(config: Document, family: Family) -> Document:
-    """Return a configuration with the fields of some of its objects beside the others.
-
-    Raises:
-        InputError: what is no object.
-    """
+    """Return a configuration with the fields of some of its objects beside the others."""
     values = {key: value for key, value in config.values.items() if key not in family.merged}
     for name in family.merged:
         inner = config.values.get(name) or {}
@@ -149,20 +143,6 @@ def _merged(config: Document, family: Family) -> Document:
             raise InputError(f"{config.where(name)}: an object with the fields is accepted")
         values = {**{key: one for key, one in inner.items() if one is not None}, **values}
     return replace(config, values=values)
-
-
-def _check_beside(outer: Fields, fields: Fields, head: str | None) -> None:
-    """Refuse what stands beside the section, unless the head says that only the section counts.
-
-    Raises:
-        InputError: every key beside it that was not understood, where no head is named.
-    """
-    outer.ignore(outer.record.section)
-    beside = outer.not_understood()
-    if head is None and beside:
-        raise InputError(beside.values())
-    for key in beside:
-        fields.assume(key, f"no part of {head}")
 
 
 def _family(config: Document) -> tuple[str, Family]:
@@ -197,11 +177,7 @@ _OTHERS: Mapping[tuple[str, str], str] = {
 
 
 def _architecture(config: Document, family: Family) -> str | None:
-    """Return the head that the configuration names, or None.
-
-    Raises:
-        InputError: not a list of names, or a head that the family does not have.
-    """
+    """Return the head that the configuration names, or None."""
     listed = config.values.get("architectures")
     if config.values.get("model_type") is None and CLASS in config.values:
         listed = [config.values.get(CLASS)]

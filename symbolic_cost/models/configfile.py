@@ -2,13 +2,12 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.reading import json_value, line_of, read_text
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 LARGEST_FILE = 2**24
 """Bytes of the largest configuration that is read.

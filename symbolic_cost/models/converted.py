@@ -1,7 +1,5 @@
 """Which linear layers of a model are stored in few bits, by the names of checkpoints."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,10 +8,8 @@ from symbolic_cost.errors import unknown
 from symbolic_cost.models.paths import WORDS, below, routes
 from symbolic_cost.models.quantization_keys import Keys
 from symbolic_cost.models.weight_formats import Format
+from symbolic_cost.ops.declare import Model, Op, Operand, Part
 from symbolic_cost.ops.einsum import Einsum
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.unread import Unread
 
 Formats = Mapping[str, Format]

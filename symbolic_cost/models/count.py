@@ -100,11 +100,7 @@ def count(
 
 
 def _check(batch: object, seq: Any, tokens: object) -> None:  # noqa: ANN401 - unchecked input
-    """Refuse numbers that are no counts.
-
-    Raises:
-        InputError: all of them.
-    """
+    """Refuse numbers that are no counts."""
     problems = [
         f"{name} = {shortened(value)}: a positive integer is accepted"
         for name, value in (("batch", batch), ("seq", seq))
@@ -153,17 +149,12 @@ def _decoded(
 def _stored(
     source: str | Path | Mapping[str, Any], model: Model, declared: int
 ) -> dict[str, int | str | None]:
-    """Return what files of weights say, where there are any beside a configuration.
-
-    Raises:
-        InputError: their headers are damaged; or a GGUF file, whose configuration is made of its
-            metadata, stores other parameters than that declares.
-    """
+    """Return what files of weights say, where there are any beside a configuration."""
     if not isinstance(source, str | Path) or is_graph(source):
         return {}
     if not is_elsewhere(source) and not os.path.isdir(source):  # noqa: PTH112 - Path.is_dir raises for long names
         return {}
-    from symbolic_cost.models.stored.compared import difference  # noqa: PLC0415 - few have any
+    from symbolic_cost.models.stored.header import difference  # noqa: PLC0415 - few have any
     from symbolic_cost.models.stored.places import stored  # noqa: PLC0415
 
     header = stored(source)
@@ -247,11 +238,7 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
 
 
 def _declared(source: str | Path | Mapping[str, Any], shape: Shape, train: str) -> Imported:
-    """Return the model of a configuration, or a named one, with its numbers.
-
-    Raises:
-        InputError: as `count`; or sizes that the name leaves open.
-    """
+    """Return the model of a configuration, or a named one, with its numbers."""
     named = _named_model(source)
     if is_graph(source):
         declared = _graph(str(source), shape)
@@ -288,11 +275,7 @@ def _forward(table: CostTable) -> Expr:
 
 
 def _exact_integer(number: Expr) -> int:
-    """Return an exact integer.
-
-    Raises:
-        InputError: a fraction, which no whole number of FLOP or bytes can be.
-    """
+    """Return an exact integer."""
     if not number.is_Integer:
         raise InputError(f"{number} is not a whole number: sizes do not divide")
     return int(number)

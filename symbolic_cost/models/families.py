@@ -29,12 +29,11 @@ notes every problem of the fields that it reads, and refuses them all at once by
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 _FOLDER = Path(__file__).parent / "registry"
 _HEADER = re.compile(r'^\["?([^"\]]+)"?\]$', re.MULTILINE)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -16,7 +15,7 @@ from symbolic_cost.errors import refuse, unknown
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.families import Family
 from symbolic_cost.reading import package_data
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 _KEYS = package_data("models/keys.toml")
 
@@ -158,7 +157,11 @@ class Fields:
         if not isinstance(inner, Mapping):
             self.require(holds=inner is None, problem="an object is accepted", name=name)
             return None
-        source = replace(self.source, values=inner)
+        return self.holding(inner)
+
+    def holding(self, values: Mapping[str, Any]) -> Fields:
+        """Return the fields of other values, whose problems are told with these."""
+        source = replace(self.source, values=values)
         return Fields(source, self.family, self.record, self.head, problems=self.problems)
 
     def has(self, name: str) -> bool:

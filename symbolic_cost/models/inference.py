@@ -5,8 +5,6 @@ here is a formula. `declare` is whatever makes a model for a shape: `models.llam
 `partial(from_config, path)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -12,18 +12,16 @@ become one op from q, keys and values to context, which saves these, the context
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from enum import StrEnum
 
 from symbolic_cost.conventions.answers import CAUSAL, CAUSAL_WINDOW
 from symbolic_cost.conventions.questions import FULL_SQUARE, Conventions, Role
 from symbolic_cost.errors import looked_up
 from symbolic_cost.lazy import Recent
+from symbolic_cost.ops.declare import Model, Op, Part
 from symbolic_cost.ops.fused import Fused
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 
 class Attention(StrEnum):

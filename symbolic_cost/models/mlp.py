@@ -6,8 +6,7 @@ from symbolic_cost import symbols
 from symbolic_cost.errors import refuse
 from symbolic_cost.layers.conv import Activation, Linear, Maps, Trail
 from symbolic_cost.models.fields import is_size
-from symbolic_cost.ops.elementwise import cross_entropy
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.declare import Model, Part, cross_entropy
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 

@@ -8,7 +8,7 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.models import rnn
 from symbolic_cost.models.decoders import mamba
-from symbolic_cost.models.decoders.mixers_state import Dual, StateSpace
+from symbolic_cost.models.decoders.mixers_linear import Dual, StateSpace
 from symbolic_cost.models.encoder_decoders import seq2seq
 from symbolic_cost.models.encoder_decoders.families import SEQ2SEQ
 from symbolic_cost.models.encoders import encoder

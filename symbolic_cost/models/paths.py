@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from symbolic_cost.axes import At, Role
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Model, Op
 
 WORDS: Mapping[str, tuple[str, ...]] = {
     **{f"{name}_proj": (name,) for name in ("q", "k", "v", "gate", "up", "down")},

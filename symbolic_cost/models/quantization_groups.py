@@ -1,7 +1,5 @@
 """Methods that give formats by groups of layers: compressed-tensors and ModelOpt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -10,9 +8,7 @@ from sympy import Integer, Rational
 from symbolic_cost.models.converted import Formats, linear, named
 from symbolic_cost.models.quantization_keys import Keys
 from symbolic_cost.models.weight_formats import HALF, ONE, SINGLE, Format, Share, Shared, scaled
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.declare import Model, Op, Operand
 from symbolic_cost.ops.stored import Scale, Stored
 
 _SOURCE, _MIXED = "compressed-tensors", "mixed-precision"

@@ -4,8 +4,6 @@ Linear layers of blocks are stored so, experts as linear layers are; biases, nor
 and convolutions are not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,9 +18,7 @@ from symbolic_cost.models.quantization_keys import Keys
 from symbolic_cost.models.quantizers import METHODS
 from symbolic_cost.models.weight_formats import FORMATS, Format, sides_of
 from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.declare import Model, Op, Operand, Part
 from symbolic_cost.ops.placement import WHOLE
 from symbolic_cost.ops.stored import Scale, Stored
 from symbolic_cost.ops.trained import Key, key_of

@@ -1,7 +1,5 @@
 """What each method of `quantization_config` stores: which layers, and in which format."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from symbolic_cost.models.converted import Formats, all_but, experts, heads, linear

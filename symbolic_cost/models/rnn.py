@@ -6,15 +6,11 @@ The embedding is as wide as the hidden states; what goes into a layer or the hea
 from sympy import Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import axes, glossary
 from symbolic_cost.layers import recurrent
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy, dropout
+from symbolic_cost.ops.declare import axes, cross_entropy, dropout, einsum, glossary, lookup, view
 from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.view import view
 
 
 def declared(cell: Cell, shape: Shape) -> Model:

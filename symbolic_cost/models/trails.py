@@ -4,19 +4,14 @@ Ops up to a repeated block are one part, the block is one, those behind it are t
 that a later part takes while its own part takes it too is handed on under a name of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from sympy import Integer
 
 from symbolic_cost.layers.conv import Trail
-from symbolic_cost.ops.graph import Part, Place
+from symbolic_cost.ops.declare import Operand, Part, Place, view
 from symbolic_cost.ops.op import Op, OperandMap
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)

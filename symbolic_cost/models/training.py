@@ -13,25 +13,20 @@ piece of paths, such as `mlp.down` or `q`; the names of checkpoints (`q_proj`) a
 the tree has none of that name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from sympy import Expr, Integer
 
-from symbolic_cost.axes import glossary
 from symbolic_cost.errors import InputError, Problems, quote, unknown
 from symbolic_cost.layers import adapters
 from symbolic_cost.layers.adapters import Adapter, Bottleneck, is_target
 from symbolic_cost.models.paths import below, routes
 from symbolic_cost.models.quantized import stored_as
+from symbolic_cost.ops.declare import Op, Operand, glossary
 from symbolic_cost.ops.graph import ALL, Model, Part
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.trained import Key, key_of, training_only
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import r_a
 
 _METHODS: Mapping[str, type[Adapter]] = {"lora": Adapter, "adapter": Bottleneck}
@@ -128,11 +123,7 @@ def _term(text: str) -> _Term:
 
 
 def _weights_of_term(model: Model, term: _Term) -> set[Key]:
-    """Return the weights that a term means.
-
-    Raises:
-        InputError: a name that no weight has.
-    """
+    """Return the weights that a term means."""
     every = {key_of(part, weight) for part, _, weight in _weights(model)}
     meant, paths = set[Key](), _paths(model)
     problems = []
@@ -209,11 +200,7 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
 
 
 def _linear(model: Model, term: _Term) -> set[str]:
-    """Return the paths of the linear layers that a term means.
-
-    Raises:
-        InputError: names that mean none.
-    """
+    """Return the paths of the linear layers that a term means."""
     layers = {f"{p.path}.{o.path}": (p, o) for p in model.parts for o in p.ops if is_target(o)}
     inner = {path for path, (p, o) in layers.items() if p.is_block and not routes(model, o)}
     meant, problems = set[str](), []

@@ -3,15 +3,12 @@
 Tables of code words (16 and 256 values) are not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import Enum
 
 from sympy import Expr, Integer, Rational
 
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.declare import Op, Operand
 from symbolic_cost.ops.stored import Block, Scale, Stored
 
 Format = Callable[[Op, Operand], Stored]

@@ -1,4 +1,4 @@
-"""NAME=NUMBER as typed on the command line, read without evaluating anything."""
+"""Numbers as typed on the command line, read without evaluating anything: m1=4, and 1:64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from decimal import Decimal
 from fractions import Fraction
 
-from symbolic_cost.errors import InputError, refuse
+from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.symbols import GLOSSARY
 
@@ -57,3 +57,25 @@ def _counts(name: str) -> bool:
 
 def _quoted(text: str) -> str:
     return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")
+
+
+_SPAN = re.compile(r"\s*([0-9]{1,12})\s*:\s*([0-9]{1,12})\s*", re.ASCII)
+
+
+def integers(text: str) -> range:
+    """Return the integers of "1:64", both ends among them.
+
+    Raises:
+        InputError: not two positive integers, the lesser one first.
+
+    >>> integers("2:5")
+    range(2, 6)
+    """
+    read = _SPAN.fullmatch(text) if len(text) <= _LONGEST_SPAN else None
+    least, most = (int(read[1]), int(read[2])) if read else (0, 0)
+    if not 0 < least <= most:
+        raise InputError(f"range {quote(text)}: LEAST:MOST is accepted, as in 1:64")
+    return range(least, most + 1)
+
+
+_LONGEST_SPAN = 40

@@ -33,7 +33,7 @@ class Counter:
     ) -> None:
         self._sizes = sizes
         self._padded = padded
-        self._means = means
+        self.means = means
         self._placement = placement
         self._conventions = conventions
         self._local: dict[str, Expr] = {}
@@ -52,7 +52,7 @@ class Counter:
                 raise InputError(f"{where}: axis {axis!r} has no size")
             size, meshes = self._sizes[axis], self._placement.meshes(axis)
             padded = bool(meshes) and axis in self._padded
-            whole = padded or axis in self._means
+            whole = padded or axis in self.means
             if (meshes or not size.is_integer) and not whole:
                 degrees = self._placement.degrees
                 self.splits[axis] = Split(axis, size, tuple((m, degrees[m]) for m in meshes), where)

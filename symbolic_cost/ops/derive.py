@@ -15,10 +15,9 @@ from symbolic_cost.ops.book import EVERY, Book
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.kernels import book_caches, book_kernels
+from symbolic_cost.ops.kernels import book_caches, book_kernels, book_saved
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
-from symbolic_cost.ops.saved import book_saved
 from symbolic_cost.ops.weights import Tied, book_weights, shared_weights, tied_weights
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import named
@@ -97,6 +96,11 @@ class PartCosts:
             if share != 1 and row.quantity in _WORK and not row.per_step
             else times
         )
+
+    @property
+    def each(self) -> Expr:
+        """How often what every repetition has occurs, as in `once`."""
+        return _TIMES if self.part.is_block else self.part.repeat
 
     def times(self, count: Expr) -> Expr:
         """Return how often a row occurs, of its count in `once`.
@@ -188,7 +192,12 @@ class Derivation:
                 Book(once, counter, placement, conventions, recompute, wanted)
             )
         refuse(dict.fromkeys(problems), PlacementError)
-        _check_regions(model, recompute)
+        if recompute.what and not any(recompute.regions(model).values()):
+            raise InputError(
+                f"recompute policy {recompute.name!r}: model {model.name!r} has no "
+                f"{recompute.what} that could run again ({recompute.meaning}); "
+                "recompute none is accepted"
+            )
 
     def table(self, parts: Iterable[Part]) -> CostTable:
         """Return the costs of parts of the model, by path, as often as they occur."""
@@ -291,13 +300,3 @@ def _misplaced(part: Part, placement: Placement, counter: Counter) -> list[str]:
         except InputError as error:
             problems += error.problems
     return problems
-
-
-def _check_regions(model: Model, recompute: Recompute) -> None:
-    """Refuse a policy that would change nothing."""
-    if recompute.what and not any(recompute.regions(model).values()):
-        raise InputError(
-            f"recompute policy {recompute.name!r}: model {model.name!r} has no "
-            f"{recompute.what} that could run again ({recompute.meaning}); "
-            "recompute none is accepted"
-        )

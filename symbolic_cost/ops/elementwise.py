@@ -156,9 +156,10 @@ class Elementwise(Op):
         )
         gradients = tuple(o.gradient() for o in self.inputs if o.needs_gradient)
         reads = tuple(o.gradient() for o in self.outputs) + self.saves()
+        linear = KINDS[self.function].keeps is Keeps.NOTHING
         backward = Kernel(
             Phase.BACKWARD_INPUT,
-            reads + self._factors(),
+            reads + (() if linear else self.weights[:1]),
             gradients,
             (RowWork(self.kind, self.work_axes, self.row, backward=True),),
         )
@@ -216,11 +217,6 @@ class Elementwise(Op):
             return self.inputs
         learning = {factor for factor in factors if factor.needs_gradient}
         return tuple(factor for factor in self.inputs if learning - {factor})
-
-    def _factors(self) -> tuple[Operand, ...]:
-        """Return the weight that gradients are multiplied by: none where the function is linear."""
-        linear = KINDS[self.function].keeps is Keeps.NOTHING
-        return () if linear else self.weights[:1]
 
     def _saved_operands(self, keeps: Keeps) -> tuple[Operand, ...]:
         axes = self.inputs[0].axes

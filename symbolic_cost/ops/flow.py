@@ -95,11 +95,24 @@ class Flow:
             movements = self._move_forward(have, need, whole, op)
             saved = op.saved or self.book.conventions.saved
             kept_in_shards = saved is Saved.SHARD and movements
-            if have == need or (
-                kept_in_shards and all(move.kind is CollectiveKind.ALL_GATHER for move in movements)
+            if self._is_alike(whole, part) and (
+                have == need
+                or (
+                    kept_in_shards
+                    and all(move.kind is CollectiveKind.ALL_GATHER for move in movements)
+                )
             ):
                 self.kept_as[part.tensor] = self.kept_as.get(whole.tensor, whole)
                 self.gathers[part.tensor] = self.gathers.get(whole.tensor, ()) + movements
+
+    def _is_alike(self, whole: Operand, part: Operand) -> bool:
+        """Whether a view makes nothing: slots of experts beyond the tokens that fill them are new.
+
+        For example 6 experts that take every token make 6 of each of copied[b r a e].
+        """
+        counter = self.book.counter
+        slots = any(axis in counter.means for axis in part.axes)
+        return not slots or counter.elements(whole.axes) == counter.elements(part.axes)
 
     def _move_forward(
         self, have: Mapping[str, State], need: Mapping[str, State], operand: Operand, user: Op

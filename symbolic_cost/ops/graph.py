@@ -97,9 +97,14 @@ class Part:
         results = (operand for op in self.ops for operand in op.outputs)
         return tuple(o for o in results if o.tensor not in taken and not _is_shared(o))
 
+    @property
+    def stream(self) -> str:
+        """The port of what one repetition hands on to the next: the first."""
+        return next(iter(self.takes), "")
+
     @cached_property
     def inputs(self) -> Mapping[str, Operand]:
-        """What it takes from outside, by name."""
+        """What it takes from outside, by name; constants aside."""
         inputs: dict[str, Operand] = {}
         results: set[str] = set()
         for op in self.ops:
@@ -108,6 +113,23 @@ class Part:
                     inputs.setdefault(operand.tensor, operand)
             results |= {operand.tensor for operand in op.outputs}
         return inputs
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """The ports of all that it hands on: the stream, and what else another result is as.
+
+        Of a block of image and prompt these are both, unlike what an encoder made.
+        """
+        left = [result.axes for result in self.results]
+        streams: list[str] = []
+        for name in sorted(self.inputs, key=lambda name: name != self.stream):
+            axes = self.inputs[name].axes
+            if axes in left:
+                left.remove(axes)
+            elif name != self.stream:
+                continue
+            streams.append(name)
+        return tuple(streams)
 
     def __post_init__(self) -> None:
         """Check that paths tell ops apart and tensors keep the axes they were made with."""
@@ -187,7 +209,6 @@ class Model(NotebookTable):
     routed: tuple[int, int] = (1, 1)
 
     def __repr__(self) -> str:
-        """Return the name; print shows the parts."""
         return f"<Model {self.name}, {len(self.parts)} parts>"
 
     def __post_init__(self) -> None:
@@ -352,15 +373,22 @@ class Model(NotebookTable):
 
     @cached_property
     def learned(self) -> tuple[tuple[Part, Weights], ...]:
-        """The parts that hold weights, each with those that it keeps: a tied one stands once."""
+        """The parts that hold weights, each with those that it keeps.
+
+        A tied weight stands once: all blocks of ALBERT share theirs, beside a block that occurs
+        once.
+        """
         tied: set[str] = set()
-        held: dict[str, tuple[Part, list[tuple[Op, Operand]]]] = {}
+        held: dict[tuple[str, bool], tuple[Part, list[tuple[Op, Operand]]]] = {}
         for part in self.parts:
             for op in part.ops:
                 for weight in op.weights:
                     if weight.needs_gradient and weight.tensor not in tied:
-                        tied |= {weight.tensor} if _is_shared(weight) else set()
-                        held.setdefault(part.path, (part, []))[1].append((op, weight))
+                        shared = _is_shared(weight)
+                        tied |= {weight.tensor} if shared else set()
+                        once = shared and part.repeat != 1
+                        own = replace(part, repeat=Integer(1)) if once else part
+                        held.setdefault((part.path, once), (own, []))[1].append((op, weight))
         return tuple((part, tuple(weights)) for part, weights in held.values())
 
     @cached_property
@@ -376,8 +404,8 @@ class Model(NotebookTable):
 
 def unlinked_repeats(part: Part) -> Iterator[str]:
     """Say where a repeated part cannot take, as its first input, what it hands on."""
-    port, entry = next(iter(part.inputs.items()), ("", None))
-    if part.repeat == 1 or entry is None or part.takes[port] == OUTSIDE:
+    entry = part.inputs.get(part.stream)
+    if part.repeat == 1 or entry is None or part.takes[part.stream] == OUTSIDE:
         return
     if all(result.axes != entry.axes for result in part.results):
         yield (
@@ -398,10 +426,9 @@ def fragment(path: str, ops: Iterable[Op], repeat: Expr = Integer(1)) -> Part:
     """Return a part that stands alone: what its ops do not make comes from outside the model."""
     taken = tuple(ops)
     written = {operand.tensor for op in taken for operand in op.outputs}
-    names = {
-        operand.tensor for op in taken for operand in op.inputs if operand.tensor not in written
-    }
-    return Part(path, taken, repeat, dict.fromkeys(sorted(names), OUTSIDE))
+    inputs = (o for op in taken for o in op.inputs if o.tensor not in written)
+    names = (o.tensor for o in sorted(inputs, key=lambda o: o.constant))
+    return Part(path, taken, repeat, dict.fromkeys(names, OUTSIDE))
 
 
 def _is_size(length: object) -> bool:

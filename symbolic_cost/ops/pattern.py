@@ -110,7 +110,8 @@ def parse(text: str) -> Pattern:
 
 def _operands(text: str, pattern: str, problems: list[str]) -> tuple[Operand, ...]:
     operands = []
-    for part in _split(text):
+    # Split at commas outside brackets.
+    for part in [part.strip() for part in re.split(r",(?![^\[]*\])", text)]:
         match = _OPERAND.fullmatch(part)
         if match is None:
             problems.append(f"pattern {pattern!r}: {part!r} is not a tensor: {_EXAMPLE}")
@@ -126,11 +127,6 @@ def _operands(text: str, pattern: str, problems: list[str]) -> tuple[Operand, ..
         role = _role(match["mark"], match["role"], pattern, problems)
         operands.append(Operand(match["name"], axes, role, constant=match["mark"] == "!"))
     return tuple(operands)
-
-
-def _split(text: str) -> list[str]:
-    """Split at commas outside brackets."""
-    return [part.strip() for part in re.split(r",(?![^\[]*\])", text)]
 
 
 def _role(mark: str, name: str | None, pattern: str, problems: list[str]) -> Role:

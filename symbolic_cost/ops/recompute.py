@@ -231,7 +231,12 @@ def recompute_policy(name: str) -> Recompute:
     base, slash, every = name.partition("/")
     words = name.split("+")
     if not slash and words and MODULES.keys() >= set(words):
-        return _joined(name, words)
+        twice = sorted({word for word in words if words.count(word) > 1})
+        if twice:
+            raise InputError(f"recompute policy {quote(name)}: {', '.join(twice)} stands twice")
+        own = tuple(module for module in MODULES.values() if module.name in words)
+        meaning = "; ".join(module.meaning for module in own)
+        return Recompute(name, f"{meaning} run again", " or ".join(words), own)
     if base not in POLICIES or (slash and base != FULL.name):
         accepted = [*POLICIES, "full/4", *MODULES, "moe_act+layernorm"]
         raise UnknownNameError(unknown("recompute policy", name, accepted))
@@ -242,13 +247,3 @@ def recompute_policy(name: str) -> Recompute:
             f"recompute policy {quote(name)}: {quote(every)} is not a positive integer"
         )
     return replace(FULL, name=name, every=Integer(every))
-
-
-def _joined(name: str, words: list[str]) -> Recompute:
-    """Return the policy of some modules."""
-    twice = sorted({word for word in words if words.count(word) > 1})
-    if twice:
-        raise InputError(f"recompute policy {quote(name)}: {', '.join(twice)} stands twice")
-    own = tuple(module for module in MODULES.values() if module.name in words)
-    meaning = "; ".join(module.meaning for module in own)
-    return Recompute(name, f"{meaning} run again", " or ".join(words), own)

@@ -57,8 +57,8 @@ def training_only(model: Model, learning: frozenset[Key]) -> Model:
     for part, sources in zip(model.parts, model.sources.values(), strict=True):
         entry = {port: flows[source] for port, source in sources.items()}
         flowing = marks.through(part, entry)
-        first = next(iter(part.inputs), "")
-        starts = bool(first) and sources[first] != OUTSIDE and not entry[first]
+        first = part.stream
+        starts = first in part.inputs and sources[first] != OUTSIDE and not entry[first]
         if part.repeat != 1 and starts and _hands_on(part, flowing):
             first_of = Place.LEADING if part.is_block else Place.END
             ahead = replace(part, path=f"{part.path}.first", repeat=Integer(1), place=first_of)

@@ -77,7 +77,12 @@ def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, Tied]) -> None:
         once, waiting = book.unrepeated() if is_tied(weight) else book, use.waiting
         if moving and weight.needs_gradient:
             _reduce_gradient(once, op, weight, waiting)
-            _gather_updated(once, op, weight)
+            # Book the view of a weight from how it is updated to how it is kept.
+            stored = once.placement.stored_over("weight", weight.axes)
+            states = once.placement.stored_over("optimizer", weight.axes)
+            updated = tuple(mesh for mesh in states if mesh not in stored)
+            for move in _gather(once, weight, updated):
+                once.move(op, Phase.STEP, move, weight, per_step=True)
         once.elements(op, Quantity.PARAMETER, weight)
         once.bytes(op, Phase.STATE, Quantity.WEIGHT, weight)
         if weight.needs_gradient:
@@ -155,15 +160,6 @@ def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> N
     if book.recompute.every != 1 and book.region(op) is not None and Phase.FORWARD in readers:
         for move in viewed:
             book.between().move(op, Phase.RECOMPUTE, move, weight)
-
-
-def _gather_updated(book: Book, op: Op, weight: Operand) -> None:
-    """Book the view of a weight from how it is updated to how it is kept."""
-    stored = book.placement.stored_over("weight", weight.axes)
-    states = book.placement.stored_over("optimizer", weight.axes)
-    updated = tuple(mesh for mesh in states if mesh not in stored)
-    for move in _gather(book, weight, updated):
-        book.move(op, Phase.STEP, move, weight, per_step=True)
 
 
 def _gather(book: Book, weight: Operand, meshes: tuple[str, ...]) -> tuple[Move, ...]:

@@ -122,7 +122,12 @@ def coverage(
     refused: dict[tuple[str, str], list[str]] = {}
     for path, op in _work(model):
         for (name, mesh), accepted in leaves.items():
-            work = _undivided(op, mesh, placement)
+            work = tuple(
+                work
+                for kernel in op.kernels()
+                for work in kernel.work
+                if not any(mesh in placement.meshes(axis) for axis in work.space)
+            )
             if not work:
                 continue
             axes = tuple(model.axes[name] for name in op.axes if name in model.axes)
@@ -140,16 +145,6 @@ def coverage(
             [_refusal(model, placement, *key, ops) for key, ops in refused.items()]
         )
     return tuple(repeated)
-
-
-def _undivided(op: Op, mesh: str, placement: Placement) -> tuple[Work, ...]:
-    """Return the work of an op of which a mesh axis splits no axis."""
-    return tuple(
-        work
-        for kernel in op.kernels()
-        for work in kernel.work
-        if not any(mesh in placement.meshes(axis) for axis in work.space)
-    )
 
 
 def _exemption(op: Op, axes: tuple[Axis, ...], accepted: Iterable[Exempt]) -> Exempt | None:

@@ -43,7 +43,6 @@ class Group:
         return len(self.nodes) > 1
 
     def __str__(self) -> str:
-        """Print the names in brackets."""
         return f"[{' '.join(self.names)}]"
 
 

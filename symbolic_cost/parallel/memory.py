@@ -14,6 +14,7 @@ from symbolic_cost.checking import accepts, described
 from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.errors import Problems, quote, unknown
 from symbolic_cost.extrema import Min
+from symbolic_cost.grouping import grouped
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
@@ -23,7 +24,7 @@ from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.liveness import Backward, Making, Software
 from symbolic_cost.parallel.moments import DeviceBytes
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.part_memory import STATES, PartMemory, part_memory
+from symbolic_cost.parallel.part_memory import STATES, PartMemory, is_shared, part_memory
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.sharded import States
@@ -225,11 +226,11 @@ class Memory:
         share = divided.share(stage)
         rules = divided.conventions
         states = States(share, divided.placement, divided.conventions, policy, update)
-        weights = {part.path: held for part, held in states.model.learned}
+        weights = grouped((part.path, held) for part, held in states.model.learned)
         parts = []
         both = (self._costs(stage).parts, self._costs(stage, KEEP_ALL).parts)
         for costs, executed in zip(*both, strict=True):
-            own = weights.get(costs.part.path, ())
+            own = tuple(held for some in weights.get(costs.part.path, ()) for held in some)
             what = (
                 "memory",
                 policy,
@@ -252,7 +253,9 @@ class Memory:
             return (plan.copies if part.is_block else Integer(1)), ""
         if group == "states":
             sharded = self.divided.ranks.zero or not part.is_block
-            return mul(part.repeat, Integer(1) if sharded else plan.copies), ""
+            return (Integer(1) if sharded else plan.copies), ""
+        if group == "shared":
+            return Integer(1), ""
         if group == "waiting":
             return pipeline.of(plan.residue, stages, stage), plan.source
         ends = plan.ended if part.path in self._behind else plan.entered
@@ -289,7 +292,7 @@ class Memory:
         size = in_backward(standing, here, training.microbatches, deferred=plan.residue != 0)
         yield workspace_row("backward", Phase.BACKWARD_INPUT, size)
         master, moments = (
-            add(*(mul(costs.part.repeat, held.whole(quantity)) for costs, held in listed))
+            add(*(held.whole(quantity, costs) for costs, held in listed))
             for quantity in (Quantity.MASTER_WEIGHT, Quantity.OPTIMIZER)
         )
         converted = master if policy.master > policy.gradient else Integer(0)
@@ -301,12 +304,14 @@ class Memory:
 _WHOLE = Integer(1)
 _SHARDED = 3
 """Level of ZeRO at which weights are gathered for use."""
-_GROUPS = ("resident", "states", "saved", "waiting")
-"""Why rows are there: weights and gradients, states, activations, what waits for their products."""
+_GROUPS = ("resident", "states", "shared", "saved", "waiting")
+"""Why rows are there: weights and gradients, states, those of weights that all blocks share,
+activations, what waits for their products."""
 
 
 def resident(table: CostTable, copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:
-    """Yield weights and gradients; those of blocks as often as the schedule keeps them."""
+    """Yield weights and gradients; those of each block as often as the schedule keeps them."""
     for row in table:
         if row.quantity in STATES:
-            yield replace(row, count=mul(row.count, copies)) if row.part in blocks else row
+            apart = row.part in blocks and not is_shared(row.tensor)
+            yield replace(row, count=mul(row.count, copies)) if apart else row

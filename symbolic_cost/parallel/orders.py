@@ -2,10 +2,20 @@
 
 A microbatch passes a chain of places (stage, chunk). A stage runs slots one after the other; a
 slot is one task, or two that overlap.
+
+In DualPipe microbatches enter at both ends, and forward and backward passes overlap. The V schedule
+has two chunks per stage, placed forth and back, and no bubble: the order of forward and
+input-gradient passes is a building block that repeats; weight gradients and early forward passes
+fill what it leaves free, as far as the kept activations fit.
+
+Source: deepseek-2024, section 3.2.1 (DualPipe); qi-2024, section 6 (the V schedule).
 """
 
+from collections import deque
 from collections.abc import Callable
+from dataclasses import field
 from enum import StrEnum
+from functools import partial
 
 from symbolic_cost.records import dataclass
 
@@ -113,3 +123,146 @@ def zero_bubble(
         return orders
 
     return orders
+
+
+class _Bidirectional:
+    """One stage of DualPipe: counts what it has run in its own and in the other direction."""
+
+    def __init__(self, other_half: bool) -> None:  # noqa: FBT001 - one private use
+        self.order: list[Slot] = []
+        self._flip = int(other_half)
+        self._next = {(work, way): 0 for work in (Pass.FORWARD, Pass.BACKWARD) for way in (0, 1)}
+        self._waiting: deque[Task] = deque()
+
+    def _task(self, work: Pass, way: int) -> Task:
+        counter = (Pass.FORWARD if work is Pass.FORWARD else Pass.BACKWARD, way)
+        direction = way ^ self._flip
+        task = Task(work, 2 * self._next[counter] + direction, direction)
+        self._next[counter] += 1
+        return task
+
+    def forward(self, way: int) -> None:
+        self.order.append((self._task(Pass.FORWARD, way),))
+
+    def backward(self, way: int, *, split: bool = False) -> None:
+        task = self._task(Pass.BACKWARD_INPUT if split else Pass.BACKWARD, way)
+        self.order.append((task,))
+        if split:
+            self._waiting.append(Task(Pass.BACKWARD_WEIGHT, task.microbatch, task.chunk))
+
+    def weight(self) -> None:
+        self.order.append((self._waiting.popleft(),))
+
+    def overlap(self, forward: int, backward: int) -> None:
+        self.order.append((self._task(Pass.FORWARD, forward), self._task(Pass.BACKWARD, backward)))
+
+
+def dual_pipe(pp: int, microbatches: int, chunks: int) -> Orders:  # noqa: ARG001 - one signature
+    """Half of the microbatches from each end, forward and backward of both overlapped."""
+    return [_dual_pipe_stage(pp, stage, microbatches // 2) for stage in range(pp)]
+
+
+def _dual_pipe_stage(pp: int, stage: int, per_way: int) -> list[Slot]:
+    depth = min(stage, pp - 1 - stage)  # distance from the nearer end
+    inner = pp // 2 - 1 - depth  # distance from the middle
+    run = _Bidirectional(stage >= pp // 2)
+    for _ in range(2 * inner):
+        run.forward(0)
+    for _ in range(depth + 1):
+        run.forward(0)
+        run.forward(1)
+    for _ in range(inner):
+        run.backward(1, split=True)
+        run.weight()
+        run.forward(1)
+    for turn in range(per_way - pp + depth + 1):
+        if turn == 0 and inner == 0:
+            run.forward(0)
+            run.backward(1)
+        else:
+            run.overlap(0, 1)
+        run.overlap(1, 0)
+    for _ in range(inner):
+        run.backward(1)
+        run.overlap(1, 0)
+    for turn in range(2 * (depth + 1)):
+        run.backward(1 - turn % 2, split=turn > depth)
+    for _ in range(inner):
+        run.weight()
+        run.backward(0, split=True)
+    for _ in range(depth + 1):
+        run.weight()
+    return run.order
+
+
+@dataclass
+class _VStage:
+    """One stage of the V schedule while it is planned."""
+
+    sequence: list[Task]
+    room: int
+    waiting: deque[Task] = field(default_factory=deque)
+    order: list[Slot] = field(default_factory=list)
+
+    def next(self, ready: Callable[[Task], bool]) -> Task | None:
+        """Take the next task: as planned, else an early forward, else a weight gradient."""
+        first = self.sequence[:1]
+        early = [t for t in self.sequence if t.work is Pass.FORWARD and t.chunk == 0][:1]
+        for task in [*first, *(early if self.room > 1 else [])]:
+            if ready(task) and (self.room or task.work is not Pass.FORWARD):
+                self.sequence.remove(task)
+                return task
+        return self.waiting.popleft() if self.waiting else None
+
+    def run(self, task: Task) -> None:
+        """Take a task into the order; a weight gradient frees what the forward pass kept."""
+        self.order.append((task,))
+        if task.work is Pass.FORWARD:
+            self.room -= 1
+        elif task.work is Pass.BACKWARD_INPUT:
+            self.waiting.append(Task(Pass.BACKWARD_WEIGHT, task.microbatch, task.chunk))
+        else:
+            self.room += 1
+
+
+def zero_bubble_v(pp: int, microbatches: int, chunks: int) -> Orders:  # noqa: ARG001 - one signature
+    """Two chunks per stage, forth and back; every pass takes one unit, 2 pp activations fit."""
+    chain = forth_and_back(pp, 2, 0)
+    position = {place: number for number, place in enumerate(chain)}
+    stages = [_VStage(_v_sequence(pp, stage, microbatches), 2 * pp) for stage in range(pp)]
+    done: set[tuple[Pass, int, int]] = set()
+
+    def ready(stage: int, task: Task) -> bool:
+        place = position[stage, task.chunk]
+        if task.work is Pass.FORWARD:
+            return place == 0 or (Pass.FORWARD, task.microbatch, place - 1) in done
+        if place == len(chain) - 1:
+            return (Pass.FORWARD, task.microbatch, place) in done
+        return (Pass.BACKWARD_INPUT, task.microbatch, place + 1) in done
+
+    while any(stage.sequence or stage.waiting for stage in stages):
+        chosen = [
+            (number, stage.next(partial(ready, number))) for number, stage in enumerate(stages)
+        ]
+        for number, task in chosen:
+            if task is not None:
+                stages[number].run(task)
+                done.add((task.work, task.microbatch, position[number, task.chunk]))
+    return [stage.order for stage in stages]
+
+
+def _v_sequence(pp: int, stage: int, microbatches: int) -> list[Task]:
+    """Return forward and input-gradient tasks by the building block that repeats every 6 units.
+
+    A pass moves on by 4 units per stage on the way forth and by 2 on the way back, so that the
+    passes of one stage never meet.
+    """
+    forth, back = 4 * stage, 2 * (pp - 1 - stage)
+    turn = 4 * (pp - 1) + 1
+    loss = turn + 2 * (pp - 1) + 1
+    starts = {Task(Pass.FORWARD, m, 0): forth + 6 * m for m in range(microbatches)}
+    for m in range(microbatches):
+        starts[Task(Pass.FORWARD, m, 1)] = turn + back + 6 * m
+        starts[Task(Pass.BACKWARD_INPUT, m, 1)] = loss + forth + 6 * m
+        starts[Task(Pass.BACKWARD_INPUT, m, 0)] = loss + turn + back + 6 * m
+    return sorted(starts, key=starts.__getitem__)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from sympy import Expr, Integer
 
-from symbolic_cost.algebra import add, sums
+from symbolic_cost.algebra import add, mul, sums
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.parallel.catalogue import DATA_AXES
@@ -42,10 +42,11 @@ class PartMemory:
             for row in rows
         )
 
-    def whole(self, quantity: Quantity) -> Expr:
-        """Return all of a quantity in one instance."""
+    def whole(self, quantity: Quantity, costs: PartCosts) -> Expr:
+        """Return all of a quantity, as often as it occurs."""
         sizes = self.sums.items()
-        return add(*(size for (_, of, _), size in sizes if of is quantity))
+        of = ((count, size) for (_, kind, count), size in sizes if kind is quantity)
+        return add(*(mul(costs.times(count), size) for count, size in of))
 
     def counted(self, group: str, costs: PartCosts) -> Iterator[Row]:
         """Yield the rows of a group as often as they occur."""
@@ -57,21 +58,30 @@ def part_memory(backward: Backward, states: tuple[Row, ...]) -> PartMemory:
     costs = backward.costs
     saved = tuple(row for row in costs.once if row.quantity is Quantity.SAVED)
     whole = [
-        row.collective.message * (1 - 1 / row.collective.ranks)
+        row.collective.message
         for row in costs.once
         if row.quantity is Quantity.COMMUNICATION and row.phase is Phase.FORWARD
         if row.collective is not None and _gathers_shards(row.collective)
     ]
+    every = [row for row in costs.once if row.quantity in STATES]
     return PartMemory(
         {
-            "resident": tuple(row for row in costs.once if row.quantity in STATES),
-            "states": states,
+            "resident": tuple(row for row in every if not is_shared(row.tensor)),
+            "states": tuple(
+                replace(row, count=costs.each) for row in states if not is_shared(row.tensor)
+            ),
+            "shared": tuple(row for row in (*every, *states) if is_shared(row.tensor)),
             "saved": saved,
             "waiting": tuple(waiting_rows(backward.executed.once)),
         },
         backward,
         add(*whole),
     )
+
+
+def is_shared(tensor: str) -> bool:
+    """Tell whether a weight of this name, or a gradient, is one for all parts and repetitions."""
+    return tensor.removeprefix("d").startswith("@")
 
 
 def waiting_rows(rows: Iterable[Row]) -> Iterator[Row]:

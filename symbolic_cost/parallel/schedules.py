@@ -15,9 +15,7 @@ from symbolic_cost.errors import looked_up
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.lazy import Lazy
 from symbolic_cost.parallel import orders
-from symbolic_cost.parallel.order_dual import dual_pipe
-from symbolic_cost.parallel.order_v import zero_bubble_v
-from symbolic_cost.parallel.orders import Orders, Place, Stage
+from symbolic_cost.parallel.orders import Orders, Place, Stage, dual_pipe, zero_bubble_v
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import T_B, T_F, T_W, M, pp, stage, v
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sympy import Expr, Integer
 
@@ -11,17 +11,17 @@ from symbolic_cost.conventions.questions import Conventions, ElementSizes
 from symbolic_cost.conventions.questions import Role as Element
 from symbolic_cost.ledger import Collective, CollectiveKind, CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.flow import is_tied
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part
+from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
 from symbolic_cost.ops.moves import moves
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.weights import cuts
 from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.part_memory import is_shared
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
-from symbolic_cost.parallel.stages import block_paths, divided
+from symbolic_cost.parallel.stages import block_paths, chains, divided, every_stage
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.units import Unit
 
@@ -54,12 +54,14 @@ def stage_rows(
             for move in _sent(counter.bytes(passed), stages, placement, passed, pipeline):
                 row = _row(path, passed.tensor, move, rules)
                 rows += [replace(row, phase=phase, count=times)] if times != 0 else []
+    kept = _Gradients(counter, placement)
     shared = [
-        *_copied(model, table, plan, rules.sizes),
-        *_tied(model, _Gradients(counter, placement), stages, stage, plan),
+        *((path, *copied) for copied in _copied(model, table, plan, rules.sizes)),
+        *((path, *tied) for tied in _tied(model, kept, stages, stage, plan)),
+        *_tables(model, kept, stages),
     ]
-    for tensor, move in shared:
-        row = _row(path, tensor, move, rules)
+    for place, tensor, move in shared:
+        row = _row(place, tensor, move, rules)
         rows.append(replace(row, phase=Phase.BACKWARD_WEIGHT, per_step=True))
     return tuple(rows)
 
@@ -85,7 +87,12 @@ def _copied(
 ) -> Iterator[tuple[str, Collective]]:
     """Yield the sum of the gradients of two stages that hold copies of the same parts."""
     if plan.copies != 1:
-        blocks, gradients = block_paths(model), table().select(Quantity.WEIGHT_GRADIENT)
+        blocks, tables = block_paths(model), every_stage(model)
+        summed = tied_gradients(part for part in model.parts if part.is_block)
+        gradients = table().select(
+            Quantity.WEIGHT_GRADIENT,
+            where=lambda row: row.part not in tables and row.tensor not in summed,
+        )
         own = gradients.select(where=lambda row: row.part in blocks).total()
         both = gradients.total() - own + plan.copies * own
         if both != 0:
@@ -105,18 +112,28 @@ def _tied(
     over m1, then added over both stages, then exchanged over m1 again.
     """
     before, between, after = divided(model)
-    firsts, everywhere, lasts = map(_tied_gradients, (before, between, after))
-    for gradient in everywhere.values():
+    firsts, shared, lasts = map(tied_gradients, (before, between, after))
+    for gradient in shared.values():
         yield gradient.tensor, _over_stages(gradients.shard_bytes(gradient), stages)
     if plan.entry == plan.exit or stage not in plan.entry | plan.exit:
         return
     for tensor, last in lasts.items():  # added up there
-        if tensor in firsts.keys() - everywhere.keys():
+        if tensor in firsts.keys() - shared.keys():
             first = firsts[tensor]
             there, back = gradients.turned(last, first), gradients.turned(first, last)
             added = _over_stages(gradients.shard_bytes(first))
             both = (*there, added, *back) if stage in plan.exit else (added,)
             yield from ((first.tensor, move) for move in both)
+
+
+def _tables(
+    model: Model, gradients: _Gradients, stages: Expr
+) -> Iterator[tuple[str, str, Collective]]:
+    """Yield what adds up the gradients of tables that every stage has, each with its part."""
+    for path in every_stage(model):
+        (part,) = (part for part in model.parts if part.path == path)
+        for gradient in _gradients(part):
+            yield path, gradient.tensor, _over_stages(gradients.shard_bytes(gradient), stages)
 
 
 @dataclass(frozen=True)
@@ -165,42 +182,44 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
     Where later blocks take what earlier ones made in the end, every stage needs that: an encoder's
     microbatch passes all stages, its result goes round, and along with the decoder's. What parts
     before all blocks made (features of tokens, or a table of distances, for every layer) starts on
-    the first stage.
+    the first stage. Blocks that lead pass on as much as those behind them, on other stages: image
+    and prompt apart as much as both joined.
     """
     ahead = {part.path for part in model.parts[: model.parts.index(between[0])]}
-    chains: list[list[Part]] = [[]]
-    for part in model.parts:
-        if part.is_block:
-            chains[-1].append(part)
-        elif chains[-1] and part.inputs:
-            chains.append([])
-    chains = [chain for chain in chains if chain]
+    passes = chains(model)
     carried: dict[tuple[str, str], Operand] = {}
-    for chain in chains:
+    for chain in passes:
         inside = {part.path for part in chain}
         for part in chain:
-            for name, operand in tuple(part.inputs.items())[1:]:
+            for name, operand in part.inputs.items():
                 source = model.sources[part.path][name]
-                if source != OUTSIDE and source not in inside:
+                if source != OUTSIDE and source not in inside and name not in part.streams:
                     carried.setdefault((source, operand.tensor), operand)
-    ends = [chain[-1] for chain in chains] if carried else [between[-1]]
-    yield from ((_passed_on(part), False) for part in ends)
+    own = [chain for chain in passes if any(one.stands is not Place.LEADING for one in chain)]
+    for chain in own or passes if carried else [[between[-1]]]:
+        most = max(chain, key=lambda part: len(part.streams))
+        passed = _passed_on(chain[-1]), *(most.inputs[name] for name in most.streams[1:])
+        yield from ((one, False) for one in passed)
     yield from ((operand, source not in ahead) for (source, _), operand in carried.items())
 
 
 def _passed_on(part: Part) -> Operand:
-    """Return the last tensor of a part that none of its ops takes."""
+    """Return the last tensor of a part that none of its ops takes, with the axes of what it takes.
+
+    Of two streams that is the first one.
+    """
     taken = {operand.tensor for op in part.ops for operand in op.inputs}
     left = [result for op in part.ops for result in op.outputs if result.tensor not in taken]
-    return left[-1]
+    entry = part.inputs.get(part.stream, left[-1])
+    return ([result for result in left if result.axes == entry.axes] or left)[-1]
 
 
-def _tied_gradients(parts: tuple[Part, ...]) -> dict[str, Operand]:
+def _gradients(part: Part) -> Iterator[Operand]:
+    weights = (weight for op in part.ops for weight in op.weights)
+    return (weight.gradient() for weight in weights if weight.needs_gradient)
+
+
+def tied_gradients(parts: Iterable[Part]) -> dict[str, Operand]:
     """Return the gradients of weights that the model shares; other names are of one part."""
-    return {
-        weight.tensor: weight.gradient()
-        for part in parts
-        for op in part.ops
-        for weight in op.weights
-        if weight.needs_gradient and is_tied(weight)
-    }
+    every = (gradient for part in parts for gradient in _gradients(part))
+    return {gradient.tensor: gradient for gradient in every if is_shared(gradient.tensor)}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add
+from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import Condition
@@ -25,10 +26,10 @@ def stage_parts(
 ) -> Mapping[str, Expr]:
     """Return the paths of the parts of one stage, and how often each occurs.
 
-    They are its blocks, and the parts at the ends of the model. Blocks that lead (dense layers
-    before mixtures) fill the first chunks; kinds that alternate are taken in the mean: each stage
-    holds the same share of every kind. For example 61 layers of which 3 lead are on 16 stages 3 and
-    1, then 4 at a time of the others.
+    They are its blocks, the parts at the ends of the model, and the tables that every stage has.
+    Blocks that lead (dense layers before mixtures) fill the first chunks; kinds that alternate are
+    taken in the mean: each stage holds the same share of every kind. For example 61 layers of which
+    3 lead are on 16 stages 3 and 1, then 4 at a time of the others.
 
     Raises:
         PlacementError: the model repeats nothing that could be divided.
@@ -38,11 +39,13 @@ def stage_parts(
     before, between, after = divided(model)
     first = before if stage in pipeline.schedule.entry else ()
     last = after if stage in pipeline.schedule.exit else ()
+    tables = every_stage(model)
     ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
     others = tuple(part for part in between if part not in ahead)
     held = blocks or stage_blocks(model, stages, stage, pipeline)
     return {
         **{part.path: part.repeat for part in (*first, *last)},
+        **{part.path: part.repeat for part in model.parts if part.path in tables},
         **_spread(ahead, held.leading),
         **_spread(others, held.others),
     }
@@ -117,11 +120,12 @@ def cut_stage(
     """Return the parts of a stage, as `stage_parts` names them."""
     if parts == {part.path: part.repeat for part in model.parts}:
         return model
+    tables = every_stage(model)
     held = [
         replace(part, repeat=parts[part.path], place=part.stands, chunks=chunks)
         if part.is_block
         else part
-        if share == 1
+        if share == 1 or part.path in tables
         else replace(part, share=share)
         for part in model.parts
         if part.path in parts
@@ -133,6 +137,28 @@ def cut_stage(
             f"hold a share: {'; '.join(unlike)}"
         )
     return model.submodel(held)
+
+
+def every_stage(model: Model) -> tuple[str, ...]:
+    """Return the paths of the tables that blocks take as they are: every stage makes its own.
+
+    They come of weights and of no sequence, as the biases of T5 by distance.
+    """
+    batch = {axis.name for axis in model.placed(At(Role.BATCH))}
+    tables = [
+        part.path
+        for part in model.parts
+        if not (part.is_block or part.inputs) and any(op.weights for op in part.ops)
+        if all(batch.isdisjoint(result.axes) for result in part.results)
+    ]
+    taken = {
+        source
+        for part in model.parts
+        if part.is_block
+        for port, source in model.sources[part.path].items()
+        if port not in part.inputs
+    }
+    return tuple(path for path in tables if path in taken)
 
 
 def block_conditions(model: Model, stages: Expr, pipeline: Pipeline) -> tuple[Condition, ...]:
@@ -154,6 +180,20 @@ def block_paths(model: Model) -> frozenset[str]:
     return frozenset(part.path for part in model.parts if part.is_block)
 
 
+def chains(model: Model) -> list[list[Part]]:
+    """Return the blocks of each pass through all stages: those of an encoder, then of its decoder.
+
+    A block begins a pass where its stream comes from no block of the one before.
+    """
+    found: list[list[Part]] = []
+    for part in (part for part in model.parts if part.is_block):
+        source = model.sources[part.path].get(part.stream)
+        if not found or source not in {before.path for before in found[-1]}:
+            found.append([])
+        found[-1].append(part)
+    return found
+
+
 def divided(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Part, ...]]:
     """Return the parts before the repeated ones, the repeated ones, and the others."""
     repeated = tuple(part for part in model.parts if part.is_block)
@@ -161,16 +201,18 @@ def divided(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Par
         raise PlacementError(
             f"pp: model {model.name!r} repeats no part, so there is nothing to divide into stages"
         )
-    blocks = {part.path for part in repeated}
-    for part in repeated:
-        state = next(iter(part.inputs), "")  # which one block hands to the next
-        beside = {source for port, source in part.takes.items() if port != state}
-        elsewhere = sorted((blocks - {part.path}) & beside)
-        if elsewhere:
-            raise PlacementError(
-                f"pp: blocks {part.path!r} take more than the residual stream of "
-                f"{', '.join(elsewhere)}, which may stand on another stage"
-            )
+    for chain in chains(model):
+        blocks = {part.path for part in chain}
+        for part, before in zip(chain, (chain[0], *chain), strict=False):
+            beside = {source for port, source in part.takes.items() if port != part.stream}
+            # What the block before hands on reaches the next one, be it on another stage.
+            handed = {part.path, *((before.path,) if len(before.streams) > 1 else ())}
+            elsewhere = sorted((blocks - handed) & beside)
+            if elsewhere:
+                raise PlacementError(
+                    f"pp: blocks {part.path!r} take more than the residual stream of "
+                    f"{', '.join(elsewhere)}, which may stand on another stage"
+                )
     first = model.parts.index(repeated[0])
     others = tuple(part for part in model.parts[first:] if part not in repeated)
     return model.parts[:first], repeated, others

@@ -79,7 +79,6 @@ class Strategy(NotebookTable):
     shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check names, degrees and their combination; put the mesh in order."""
         degrees = {name: d if isinstance(d, tuple) else (d,) for name, d in self.degrees.items()}
         problems = [
             unknown("strategy", name, STRATEGIES) for name in degrees if name not in STRATEGIES
@@ -103,7 +102,6 @@ class Strategy(NotebookTable):
         object.__setattr__(self, "degrees", ordered)
 
     def __contains__(self, name: str) -> bool:
-        """Tell whether the strategy has a name."""
         return name in self.degrees
 
     @cached_property
@@ -285,7 +283,6 @@ class Strategy(NotebookTable):
         return Placement(degrees, axes, stored)
 
     def __str__(self) -> str:
-        """Print as `parse_strategy` reads it."""
         return strategy_text(self)
 
 

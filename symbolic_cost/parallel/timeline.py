@@ -119,7 +119,6 @@ class _Clock:
         self._done: dict[tuple[bool, int, Place], Fraction] = {}
 
     def run(self) -> tuple[Event, ...]:
-        """Run slot after slot, each once its inputs are there."""
         events: list[Event] = []
         queues = [list(reversed(order)) for order in self._orders]
         free = [Fraction(0)] * len(queues)

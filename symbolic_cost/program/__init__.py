@@ -12,12 +12,11 @@ from symbolic_cost.lazy import lazily
 _HOMES = {
     "arrays": ("evaluated",),
     "evaluator": ("Evaluator",),
-    "fast": ("NativeFlat", "NativeTop"),
+    "fast": ("Kernel", "NativeFlat", "NativeTop"),
     "graph": ("Graph",),
     "grids": ("Top", "reduced"),
     "intervals": ("Certified", "Intervals", "certified"),
     "lowering": ("lowered",),
-    "native": ("Kernel",),
     "native_formulas": ("LANES",),
     "native_text": ("Plan",),
     "nest": ("gridded",),

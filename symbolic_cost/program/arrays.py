@@ -1,13 +1,17 @@
 """Many configurations at once: the steps of a tape on float64 arrays, in buffers bound beforehand.
 
-Never int64, in which 12288**6 is silently 0. Every bit is that of the steps on Python floats.
+Over a product of columns every step is evaluated over the axes that it depends on: with 6 orders of
+ranks, 6 overlaps and 500 degrees what overlap does not change is computed 3,000 times and not
+18,000 times. Never int64, in which 12288**6 is silently 0. Every bit is that of the steps on Python
+floats, one by one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,102 +35,107 @@ def evaluated(tape: Tape, values: Mapping[str, Floats], size: int) -> dict[str, 
         size: length of the arrays.
     """
     results = {name: np.empty(size) for name in tape.outputs}
-    run = Flat(tape, frozenset(n for n in tape.inputs if values[n].ndim), min(size, CHUNK))
+    varying = [name for name in tape.inputs if values[name].ndim]
+    fixed = {name: float(values[name]) for name in tape.inputs if name not in varying}
+    run = Spread(tape, [varying], [min(size, CHUNK)], [], fixed)
     for start in range(0, size, CHUNK):
-        stop = min(start + CHUNK, size)
-        chunk = run(
-            {
-                name: values[name][start:stop] if values[name].ndim else values[name]
-                for name in tape.inputs
-            }
-        )
-        for name, array in results.items():
-            array[start:stop] = chunk[name]
+        part = slice(start, min(start + CHUNK, size))
+        for name, array in run([{one: values[one][part] for one in varying}]).items():
+            results[name][part] = array
     return results
 
 
-class Flat:
+class Spread:
     """A tape bound to buffers; a call fills them and returns views that the next call overwrites.
 
     Args:
         tape: to run.
-        varying: inputs that are arrays; the others are one number for all.
-        size: most elements of an array.
-        pool: buffers that others use as well, whose results are then overwritten; own ones unless
-            given.
+        axes: names of the inputs that vary along each axis.
+        sizes: length of each axis.
+        pool: buffers of whole size that others use as well, whose results are then overwritten.
+        fixed: inputs that are one number for all.
     """
 
     def __init__(
         self,
         tape: Tape,
-        varying: frozenset[str],
-        size: int,
-        pool: list[Floats] | None = None,
+        axes: Sequence[Sequence[str]],
+        sizes: Sequence[int],
+        pool: list[Floats],
+        fixed: Mapping[str, float] | None = None,
     ) -> None:
-        self._pool: list[Floats] = [] if pool is None else pool
-        self._taken = 0
-        self._tape, self._varying, self._size = tape, varying, size
-        mask = sum(1 << place for place, name in enumerate(tape.inputs) if name in varying)
-        self._moves = [bool(own & mask) for own in tape.masks]
-        self._fixed: tuple[float, ...] | None = None
-        self._calls: list[Callable[[], object]] = []
+        self._tape, self._sizes, self._pool, self._taken = tape, tuple(sizes), pool, 0
+        self._axis = {name: axis for axis, names in enumerate(axes) for name in names}
         self._registers: list[Any] = []
+        self._calls: list[Callable[[], object]] = []
+        self._bind(fixed or {})
 
-    def __call__(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an array, or a number where no array matters, by output.
+    def __call__(self, columns: Sequence[Mapping[str, Floats]]) -> dict[str, Any]:
+        """Return outputs, which broadcast to the axes.
 
         Args:
-            values: by input; arrays of one length, at most the size.
+            columns: numbers by input, of each axis; of the last one fewer than there is room for.
         """
-        fixed = tuple(float(values[n]) for n in self._tape.inputs if n not in self._varying)
-        if self._fixed != fixed:
-            self._bind(fixed)
-        length = self._size
+        count = self._sizes[-1]
         for place, name in enumerate(self._tape.inputs):
-            if name in self._varying:
-                length = len(values[name])
-                self._registers[place][:length] = values[name]
+            axis = self._axis.get(name)
+            if axis is None:
+                continue
+            column = columns[axis][name]
+            self._registers[place].reshape(-1)[: len(column)] = column
+            count = len(column) if axis == len(self._sizes) - 1 else count
         with np.errstate(all="ignore"):  # cases that are not chosen
             for call in self._calls:
                 call()
-        return {
-            name: self._registers[place][:length] if self._moves[place] else self._registers[place]
-            for name, place in self._tape.outputs.items()
-        }
+        results = ((name, self._registers[place]) for name, place in self._tape.outputs.items())
+        return {n: one[..., :count] if isinstance(one, np.ndarray) else one for n, one in results}
 
-    def _bind(self, fixed: tuple[float, ...]) -> None:
-        """Compute what no array moves, and bind the rest to buffers."""
-        tape, numbers = self._tape, iter(fixed)
-        registers: list[Any] = [
-            np.ones(self._size) if name in self._varying else next(numbers) for name in tape.inputs
-        ]
-        registers += [scalars.rounded(one) for one in tape.constants]
-        last, moves, own = last_use(tape), self._moves, len(tape.inputs)
-        free: list[Floats] = []
-        self._calls, self._taken = [], 0
+    def _bind(self, fixed: Mapping[str, float]) -> None:
+        tape, last = self._tape, last_use(self._tape)
+        masks = [0 if name in fixed else 1 << self._axis[name] for name in tape.inputs]
+        over_axes = masks + [0] * len(tape.constants)
+        shapes = [self._shape(mask) for mask in range(1 << len(self._sizes))]
+        own = self._registers
+        pairs = zip(tape.inputs, masks, strict=True)
+        own += [np.ones(shapes[mask]) if mask else fixed[name] for name, mask in pairs]
+        own += [scalars.rounded(one) for one in tape.constants]
+        free: dict[tuple[int, ...], list[Floats]] = {}
         for place, (kind, taken) in enumerate(tape.steps, tape.first):
-            operands = [registers[one] for one in taken]
-            if not moves[place]:
-                registers.append(scalars.FLOAT[kind](*operands))
+            operands = [own[one] for one in taken]
+            mask = 0
+            for one in taken:
+                mask |= over_axes[one]
+            over_axes.append(mask)
+            if not mask:
+                own.append(scalars.FLOAT[kind](*operands))
                 continue
-            over = [one for one in taken if last[one] == place and one >= own and moves[one]]
-            ended = [registers[one] for one in dict.fromkeys(over)]
-            early = [] if kind in OWN_BUFFER else ended
-            free += early
-            out = free.pop() if free else self._buffer()
-            free += [] if early else ended
+            over = [n for n in dict.fromkeys(taken) if last[n] == place and n >= tape.first]
+            ended = [own[one] for one in over if over_axes[one]]
+            shape = shapes[mask]
+            spare = free.setdefault(shape, [])
+            early = () if kind in OWN_BUFFER else [one for one in ended if one.shape == shape]
+            spare += early
+            out = spare.pop() if spare else self._buffer(shape)
+            for one in ended:
+                if not any(one is other for other in early):
+                    free.setdefault(one.shape, []).append(one)
             self._calls.append(call_of(kind, operands, out))
-            registers.append(out)
-        self._fixed, self._registers = fixed, registers
+            own.append(out)
 
-    def _buffer(self) -> Floats:
-        """Return a buffer that this tape does not use yet."""
+    def _shape(self, mask: int) -> tuple[int, ...]:
+        return tuple(size if mask >> axis & 1 else 1 for axis, size in enumerate(self._sizes))
+
+    def _buffer(self, shape: tuple[int, ...]) -> Floats:
+        """Return a buffer that this tape does not use yet; whole ones are those of all tapes."""
+        size = prod(shape)
+        if size < prod(self._sizes):
+            return np.empty(shape)
         place, self._taken = self._taken, self._taken + 1
         if place == len(self._pool):
-            self._pool.append(np.empty(self._size))
-        elif len(self._pool[place]) < self._size:
-            self._pool[place] = np.empty(self._size)
-        return self._pool[place][: self._size]
+            self._pool.append(np.empty(size))
+        elif len(self._pool[place]) < size:
+            self._pool[place] = np.empty(size)
+        return self._pool[place][:size].reshape(shape)
 
 
 def call_of(kind: str, operands: list[Any], out: Floats) -> Callable[[], object]:

@@ -104,7 +104,6 @@ class _Loops:
         return [None if place in lasting else own for place, own in enumerate(last)]
 
     def run(self) -> Iterator[Block]:
-        """Evaluate block by block."""
         with np.errstate(all="ignore"):  # cases that are not chosen
             for place, name in enumerate(self._grid.tape.inputs):
                 axis = self._grid.place.get(name)

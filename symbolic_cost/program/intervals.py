@@ -1,6 +1,7 @@
 """Bounds of a program over boxes of inputs, rounded outward: no point of a box lies outside.
 
-They enclose the exact numbers and the floats alike; see `spans` for the steps.
+They enclose the exact numbers and the floats alike; see `spans` for the steps. From them follows
+which inputs may make a register larger or smaller as they grow (`directions`).
 
 For example x * (10 - x) for x from 4 to 6 lies in [16, 36] (and not beyond [24, 25], which
 narrower boxes tell).
@@ -8,7 +9,7 @@ narrower boxes tell).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from symbolic_cost.program.spans import (
     span_of,
     widened,
 )
-from symbolic_cost.program.tape import Tape
+from symbolic_cost.program.tape import Step, Tape
 from symbolic_cost.records import dataclass
 
 
@@ -169,3 +170,51 @@ def certified(tape: Tape, values: Mapping[str, Number | float]) -> Certified:
 
 def _enclosing(value: Number | float) -> Span:
     return span_of(value, value) if isinstance(value, float) else enclosed(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Directions:
+    """Which inputs may make a register larger or smaller as they grow: bit i for the i-th input."""
+
+    rising: tuple[int, ...]
+    falling: tuple[int, ...]
+
+
+def directions(bounds: Intervals) -> Directions:
+    """Return how every register follows the inputs, by the signs that hold in all boxes.
+
+    It is true of floats as well, whose operations are monotone; but for logarithms and powers.
+    """
+    tape, known = bounds.tape, bounds.known
+    count = len(tape.constants)
+    rising = [1 << place for place in range(len(tape.inputs))] + [0] * count
+    falling = [0] * len(rising)
+    for kind, taken in tape.steps:
+        up, down = _direction((kind, taken), rising, falling, known)
+        rising.append(up)
+        falling.append(down)
+    return Directions(tuple(rising), tuple(falling))
+
+
+_FOLLOWS = frozenset({"add", "max", "min", "ceil", "floor", "sqrt"})
+_TURNS = frozenset({"sub", "ge", "gt"})
+
+
+def _direction(
+    step: Step, rising: Sequence[int], falling: Sequence[int], known: Sequence[RegisterSpan]
+) -> tuple[int, int]:
+    kind, taken = step
+    ups, downs = [rising[one] for one in taken], [falling[one] for one in taken]
+    both = 0
+    for bits in (*ups, *downs):
+        both |= bits
+    if kind in _FOLLOWS or (kind == "mul" and all(known[one].positive for one in taken)):
+        return ups[0] | ups[-1], downs[0] | downs[-1]
+    if kind in _TURNS or (kind == "div" and known[taken[0]].positive and known[taken[1]].nonzero):
+        return ups[0] | downs[1], downs[0] | ups[1]
+    if kind == "inv" and known[taken[0]].nonzero:
+        return downs[0], ups[0]
+    if kind == "select":
+        own = ups[0] | downs[0]
+        return own | ups[1] | ups[2], own | downs[1] | downs[2]
+    return both, both

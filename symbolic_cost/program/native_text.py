@@ -2,7 +2,8 @@
 
 Each step stands in the loop of the innermost axis that it depends on, as a vector where it depends
 on the axis in lanes. Products are never fused with sums, so that every bit is that of Python's
-floats. A flat array is a grid of one axis.
+floats. A flat array is a grid of one axis. Which steps may have no value follows from signs:
+symbols are positive, and so is a sum of positive values.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from symbolic_cost.program import scalars
-from symbolic_cost.program.doubt import doubtful
+from symbolic_cost.program.exact import undefined
 from symbolic_cost.program.native_formulas import (
     LANES,
     VECTOR,
@@ -24,6 +25,36 @@ from symbolic_cost.program.native_formulas import (
 )
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.records import dataclass
+
+_ANY, _NOT_NEGATIVE, _POSITIVE = range(3)
+
+
+def doubtful(tape: Tape) -> list[bool]:
+    """Tell of every register whether its value may be undefined."""
+    signs = [_POSITIVE] * len(tape.inputs)
+    signs += [_ANY if one < 0 else 1 + (one > 0) for one in tape.constants]
+    doubts = [False] * len(tape.inputs) + [undefined(one) for one in tape.constants]
+    for kind, taken in tape.steps:
+        own = [signs[one] for one in taken]
+        unsafe = kind in ("inv", "div", "log2", "sqrt") and own[-1] < _POSITIVE
+        doubt = unsafe or any(doubts[one] for one in taken)
+        doubts.append(doubt and kind not in ("ge", "gt"))
+        signs.append(_sign(kind, own))
+    return doubts
+
+
+def _sign(kind: str, own: list[int]) -> int:
+    if kind in ("add", "max"):
+        return max(own) if min(own) > _ANY or kind == "max" else _ANY
+    if kind in ("mul", "div", "min", "inv", "ceil", "sqrt"):
+        return min(own)
+    if kind in ("ge", "gt"):
+        return _NOT_NEGATIVE
+    if kind == "floor":
+        return min(own[0], _NOT_NEGATIVE)
+    if kind == "select":
+        return min(own[1:])
+    return _POSITIVE if kind == "exp2" else _ANY
 
 
 @dataclass(frozen=True, slots=True)

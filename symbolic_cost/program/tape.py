@@ -203,7 +203,6 @@ class _Recorder:
         )
 
     def _leaf(self, place: int) -> Any:  # noqa: ANN401 - a name or a number
-        """Return what a leaf stands for."""
         kind = self._steps[place][0]
         if not isinstance(kind, tuple):
             return None

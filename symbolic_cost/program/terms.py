@@ -162,7 +162,6 @@ class _Within(Lowering):
         self._whole = whole
 
     def node(self, expr: Basic) -> int:
-        """Return the node of an expression."""
         if expr not in self.known and (isinstance(expr, Symbol) or not expr.args):
             return self._whole.node(expr)
         return super().node(expr)

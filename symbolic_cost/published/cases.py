@@ -28,8 +28,7 @@ from typing import Any
 from sympy import Expr
 
 from symbolic_cost.errors import InputError, quote, refuse, unknown
-from symbolic_cost.published.contract import Comparison
-from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.contract import Comparison, printed_data
 from symbolic_cost.published.results import SLIP, Erratum, Result, result_of
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, symbol
@@ -102,7 +101,6 @@ class Case:
         return values
 
     def _derived(self, known: Values) -> Values:
-        """Return what the library derives for a row."""
         if self.derive is None:
             return {}
         try:

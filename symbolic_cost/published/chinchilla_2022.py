@@ -22,7 +22,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, fragment
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.published.cases import Values, Work, numbered
-from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.contract import printed_data
 from symbolic_cost.scaling.declared import law
 from symbolic_cost.scaling.law import Constants
 from symbolic_cost.scaling.optimum import Optimum, optimum

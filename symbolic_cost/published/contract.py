@@ -1,17 +1,24 @@
-"""What every published module offers, and the comparison with what was printed."""
+"""What every published module offers, what was printed, and the comparison of the two.
+
+A number may be compared with one that follows from other printed, hence rounded, numbers.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from importlib import import_module
+from itertools import product
 from types import ModuleType
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
-from sympy import Expr
+from sympy import Expr, Integer
 
-from symbolic_cost.errors import UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.numeric.binding import value
+from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
+from symbolic_cost.symbols import exact
 
 MODULES = {
     name: name.replace("-", "_")
@@ -219,3 +226,102 @@ def _label(place: int, item: Any) -> str:  # noqa: ANN401 - nested plain data
 def _numbered(labels: list[str], place: int) -> str:
     earlier = labels[:place].count(labels[place])
     return f"{labels[place]}#{earlier + 1}" if earlier else labels[place]
+
+
+def printed_data(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Read published/data/NAME, a JSON file unless the name has another suffix."""
+    return package_data(f"published/data/{name}" if "." in name else f"published/data/{name}.json")
+
+
+def printed_rows(name: str) -> Iterator[dict[str, str]]:
+    """Return the rows of data/NAME.json by their columns, numbers as text."""
+    return records(printed_data(name))
+
+
+def records(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a printed table by its columns."""
+    for row in table["rows"]:
+        yield dict(zip(table["columns"], row, strict=True))
+
+
+def not_recomputed(key: str, published: str, note: str, computed: str = "") -> Comparison:
+    """List a printed number that is not compared, with the reason."""
+    return Comparison(key, published, computed, None, note)
+
+
+def interval(printed: str) -> tuple[Fraction, Fraction]:
+    """Return the ends of what rounds to a printed number.
+
+    >>> [str(end) for end in interval("1.10")]
+    ['219/200', '221/200']
+    """
+    unit = Fraction(last_digit(printed))
+    return Fraction(printed) - unit / 2, Fraction(printed) + unit / 2
+
+
+def number(expr: Expr) -> float | int:
+    """Return a computed number as an integer if it is one, else as the nearest float.
+
+    Raises:
+        InputError: it is too large for a float.
+    """
+    exact = value(expr)
+    return exact if isinstance(exact, int) else nearest(exact)
+
+
+def nearest(exact: Fraction) -> float:
+    """Return the nearest float.
+
+    Raises:
+        InputError: the number is too large for one.
+    """
+    try:
+        return float(exact)
+    except OverflowError:
+        raise InputError(
+            "the inputs give a number above 10**308, too large for a float: check rates and times"
+        ) from None
+
+
+def compared_within(
+    key: str, published: str, rule: Callable[..., Fraction | int], rounded: Sequence[str]
+) -> Comparison:
+    """Compare a number with its rule, for all that the printed inputs of the rule may stand for.
+
+    They match if the numbers that round to what is published and the numbers that the rule gives
+    for inputs inside their rounding have one in common. The rule is monotone in every input.
+    """
+    low, high = interval(published)
+    reached = [rule(*ends) for ends in product(*map(interval, rounded))]
+    computed = rounded_like(published, rule(*map(Fraction, rounded)))
+    match = min(reached) <= high and low <= max(reached)
+    inside = f"equal inside the rounding of {' and '.join(rounded)}"
+    return Comparison(
+        key, published, computed, match, inside if match and computed != published else ""
+    )
+
+
+class Cell(NamedTuple):
+    """One printed number and its rule.
+
+    Args:
+        expr: the rule, with numbers for symbols but for the one of a printed input.
+        given: the printed input that it rests on, if any.
+        symbol: of that input, over its unit.
+    """
+
+    key: str
+    name: str
+    printed: str
+    expr: Expr
+    given: tuple[str, ...] = ()
+    symbol: Expr = Integer(1)
+
+    def compared(self) -> Comparison:
+        """Compare the number with its rule inside the rounding of the printed input."""
+        unit, name = self.symbol.as_coeff_Mul()
+
+        def rule(*values: Fraction) -> Fraction | int:
+            return value(self.expr.xreplace({name: exact(values[0]) / unit} if values else {}))
+
+        return compared_within(self.key, self.printed, rule, self.given)

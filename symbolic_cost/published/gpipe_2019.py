@@ -13,9 +13,8 @@ from sympy import Expr
 
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import schedule
-from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.contract import Comparison, not_recomputed, printed_data
 from symbolic_cost.published.inputs import Count, Inputs
-from symbolic_cost.published.printed import not_recomputed, printed_data
 from symbolic_cost.symbols import T_B, T_F, T_W, M, pp
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["gpipe_2019"]

@@ -23,10 +23,8 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.graph import Model, Part, Place
 from symbolic_cost.ops.recompute import FULL, KEEP_ALL, SELECTIVE, Recompute
 from symbolic_cost.parallel.strategy import parse_strategy
-from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.contract import Cell, Comparison, compared_within, number, printed_data
 from symbolic_cost.published.inputs import Count, Inputs, Rate
-from symbolic_cost.published.printed import printed_data
-from symbolic_cost.published.rounding import Cell, compared_within, number
 from symbolic_cost.symbols import B, F_m, R, T_step, V, b, e, exact, h, l, m1, n_layers, pp
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["korthikanti_2022"]
@@ -254,6 +252,5 @@ def _printed() -> Iterator[tuple[str, Comparison]]:
 
 
 def _equal(key: str, printed: Expr, derived: Expr) -> Comparison:
-    """Compare two expressions."""
     same = expand(printed - derived) == 0
     return Comparison(key, plain(printed), plain(expand(derived)), same, "compared as expressions")

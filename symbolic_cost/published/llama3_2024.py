@@ -8,9 +8,14 @@ from fractions import Fraction
 from typing import Any
 
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.contract import (
+    Comparison,
+    compared,
+    not_recomputed,
+    printed_data,
+    printed_rows,
+)
 from symbolic_cost.published.inputs import Count, Inputs, Rate
-from symbolic_cost.published.printed import not_recomputed, printed_data, printed_rows
 from symbolic_cost.symbols import exact
 from symbolic_cost.units import IEC
 

@@ -21,10 +21,8 @@ from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.placement import WHOLE
 from symbolic_cost.ops.recompute import FULL
-from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.contract import Cell, Comparison, number, printed_data, records
 from symbolic_cost.published.inputs import Count, Inputs, Rate
-from symbolic_cost.published.printed import printed_data, records
-from symbolic_cost.published.rounding import Cell, number
 from symbolic_cost.symbols import B, F_m, P, R, X, e, exact, l, tokens
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["narayanan_2021"]

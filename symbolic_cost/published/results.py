@@ -1,13 +1,25 @@
-"""One number of a publication: its formula, its print, and how the two are compared."""
+"""One number of a publication, formula and print, how the two are compared; slips.
+
+Departures of a publication are named changes of derived rows, declared where their rule stands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 from symbolic_cost.errors import InputError, quote
-from symbolic_cost.published.contract import Comparison, last_digit, rounded_like
+from symbolic_cost.ledger import Row
+from symbolic_cost.published.contract import (
+    MODULES,
+    Comparison,
+    last_digit,
+    publication,
+    rounded_like,
+)
 from symbolic_cost.records import dataclass
 from symbolic_cost.typed import Formula
 
@@ -88,3 +100,81 @@ def result_of(cells: Sequence[str], printed: Mapping[str, str]) -> Result:
     name, formula, text, how, note = [*cells, "", "", ""][:5]
     text = printed.get(name, text)
     return Result(name, Formula(formula), text or None, how or ("digits" if text else NONE), note)
+
+
+def errata(*names: str) -> list[Erratum]:
+    """Return the slips of publications, each with its place, print, value and proof.
+
+    Args:
+        names: of publications; all of them unless any is named.
+
+    Raises:
+        UnknownNameError: no such publication.
+    """
+    works = (publication(name) for name in names or MODULES)
+    return [slip for work in works for slip in getattr(work, "errata", list)()]
+
+
+Change = Callable[[Row, Any], tuple[Row, ...]]
+"""What becomes of a derived row: several rows or none may come of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """One departure.
+
+    Args:
+        meaning: what the publication does instead.
+        where: it does: names of strategies or variants.
+        change: of a derived row, given how the model runs.
+    """
+
+    name: str
+    meaning: str
+    where: tuple[str, ...]
+    change: Change
+
+
+class Departures(list[Departure]):
+    """Departures in the order in which they apply."""
+
+    def of(self, *where: str) -> Callable[[Change], Change]:
+        """Declare a departure: its rule's name and docstring are its name and meaning."""
+
+        def declared(change: Change) -> Change:
+            name = change.__name__.strip("_").replace("_", " ")
+            self.append(Departure(name, change.__doc__ or "", where, change))
+            return change
+
+        return declared
+
+    def errata(self, publication: str, shown_by: str) -> list[Erratum]:
+        """Return the departures as slips."""
+        said = [(one, inspect.cleandoc(one.meaning).partition("\n\n")) for one in self]
+        return [
+            Erratum(
+                publication,
+                f"{one.name}, {', '.join(one.where)}",
+                what,
+                "what the declared ops imply",
+                f"{' '.join(why.split())} {shown_by}".strip(),
+            )
+            for one, (what, _, why) in said
+        ]
+
+    def applied(
+        self, rows: Iterable[Row], where: str, run: object, repaired: frozenset[str] = frozenset()
+    ) -> tuple[Row, ...]:
+        """Return the rows that the publication counts.
+
+        Args:
+            rows: derived.
+            where: the departures are those of this strategy or variant.
+            run: what the rules are given beside a row.
+            repaired: names of departures that are left out.
+        """
+        changed = tuple(rows)
+        for departure in self:
+            if where in departure.where and departure.name not in repaired:
+                changed = tuple(new for row in changed for new in departure.change(row, run))
+        return changed

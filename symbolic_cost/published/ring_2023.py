@@ -19,9 +19,14 @@ from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model, fragment
-from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.contract import (
+    Comparison,
+    compared,
+    not_recomputed,
+    printed_data,
+    printed_rows,
+)
 from symbolic_cost.published.inputs import Inputs, Rate
-from symbolic_cost.published.printed import not_recomputed, printed_data, printed_rows
 from symbolic_cost.symbols import F_m, beta, exact
 from symbolic_cost.symbols import c as block
 from symbolic_cost.symbols import e as width

@@ -22,9 +22,8 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import view
 from symbolic_cost.parallel.strategy import parse_strategy
-from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.contract import Comparison, compared, printed_data
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
-from symbolic_cost.published.printed import printed_data
 from symbolic_cost.symbols import e, h, k, l, s1
 from symbolic_cost.units import SI
 

@@ -15,9 +15,8 @@ from typing import Any
 
 from sympy import Integer
 
-from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.contract import Comparison, printed_data
 from symbolic_cost.published.inputs import Count, Inputs
-from symbolic_cost.published.printed import printed_data
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.runs import Run, rates, step_seconds

@@ -25,9 +25,15 @@ from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.part_memory import STATES
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
-from symbolic_cost.published.contract import Comparison, compared, last_digit
+from symbolic_cost.published.contract import (
+    Comparison,
+    compared,
+    last_digit,
+    not_recomputed,
+    printed_data,
+    records,
+)
 from symbolic_cost.published.inputs import Count, Inputs, Rate
-from symbolic_cost.published.printed import not_recomputed, printed_data, records
 from symbolic_cost.symbols import dp, exact
 from symbolic_cost.units import SI
 

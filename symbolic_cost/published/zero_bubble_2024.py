@@ -17,9 +17,14 @@ from sympy import Expr
 from symbolic_cost.extrema import Max
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import schedule
-from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.contract import (
+    Comparison,
+    compared,
+    not_recomputed,
+    printed_data,
+    printed_rows,
+)
 from symbolic_cost.published.inputs import Count, Inputs, Rate, indivisible
-from symbolic_cost.published.printed import not_recomputed, printed_data, printed_rows
 from symbolic_cost.symbols import T_B, T_F, T_W, M, alpha, pp
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["zero_bubble_2024"]

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.jobs.job import Job, job
-from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.family import Family
 from symbolic_cost.scaling.law import Law
@@ -157,7 +157,9 @@ def allocate(
 
     def best(share: float) -> int:
         chosen = optimum(law, spent * share, constants, family=family)
-        return _divisible_size(chosen.member[str(family.free)])
+        # A size that tensor-parallel ranks divide.
+        size = chosen.member[str(family.free)]
+        return max(1, round(size)) if size < _STEP else _STEP * max(1, round(size / _STEP))
 
     assumed: tuple[str, ...] = ()
     if mfu is None:
@@ -187,11 +189,6 @@ def _settled(best: Callable[[float], int], mfu: Callable[[int], float]) -> int:
     return size
 
 
-def _divisible_size(size: float) -> int:
-    """Return a size that tensor-parallel ranks divide."""
-    return max(1, round(size)) if size < _STEP else _STEP * max(1, round(size / _STEP))
-
-
 @dataclass(frozen=True, slots=True)
 class _Timed:
     """A step [s] of a member, its tokens and its share of the peak."""
@@ -217,7 +214,12 @@ def _timed(family: Family, size: int, place: _Place) -> _Timed:
     """Time a member under the first strategy that fits."""
     tried = []
     if place.strategy:
-        _check(parse_strategy(place.strategy), place)
+        strategy = parse_strategy(place.strategy)
+        if strategy.ranks != place.gpus:
+            raise InputError(
+                f"strategy {place.strategy} has {strategy.ranks} ranks, and {place.gpus} GPUs run: "
+                f"degrees whose product is {place.gpus} are accepted"
+            )
     for text in [place.strategy] if place.strategy else _strategies(place.gpus):
         run = _job(family, size, place, text)
         if not run.memory().fits:
@@ -230,15 +232,6 @@ def _timed(family: Family, size: int, place: _Place) -> _Timed:
         f"a {family.name} of {family.at(size)[0]:.3g} parameters does not fit on {place.gpus} of "
         f"{place.system} under {' or '.join(tried[-3:]) or 'any strategy'}: give one that does"
     )
-
-
-def _check(strategy: Strategy, place: _Place) -> None:
-    """Refuse a strategy that leaves devices idle, which the budget pays for."""
-    if strategy.ranks != place.gpus:
-        raise InputError(
-            f"strategy {place.strategy} has {strategy.ranks} ranks, and {place.gpus} GPUs run: "
-            f"degrees whose product is {place.gpus} are accepted"
-        )
 
 
 def _strategies(gpus: int) -> Iterator[str]:

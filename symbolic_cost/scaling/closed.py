@@ -61,34 +61,24 @@ def closed(law: Law) -> Closed:
     if len(names) != 2:  # noqa: PLR2004 - a plane
         raise InputError(f"law {law.name} chooses {', '.join(names) or 'nothing'}: two are needed")
     symbols = (variable(names[0]), variable(names[1]))
-    loss, flop = _of_variables(law, names), law.flop().expr()
+    known: dict[str, Expr] = {}
+    moving = set(names)  # definitions without the variables in them stay names
+    for name, formula in law.where.items():
+        if formula.names & moving:
+            moving.add(name)
+            known[name] = formula.expr(known)
+    loss, flop = law.value.expr(known), law.flop().expr()
     if loss.has(Max, Min) or flop.has(Max, Min):
         raise InputError(f"law {law.name} has several branches")
     budget = _power(expand(flop), symbols)
     if budget is None:
         raise InputError(f"the compute of law {law.name} is no power of {' and '.join(names)}")
-    return _solved(names, loss, _two_powers(law, loss, symbols), budget)
-
-
-def _of_variables(law: Law, names: tuple[str, ...]) -> Expr:
-    """Return the loss; definitions without the variables in them stay names."""
-    known: dict[str, Expr] = {}
-    moving = set(names)
-    for name, formula in law.where.items():
-        if formula.names & moving:
-            moving.add(name)
-            known[name] = formula.expr(known)
-    return law.value.expr(known)
-
-
-def _two_powers(law: Law, loss: Expr, symbols: tuple[Symbol, Symbol]) -> tuple[_Power, _Power]:
-    """Return the two powers of a law; a power of their sum has its optimum where the sum has it."""
-    inner = loss.base if _is_power_of_sum(loss) else loss
+    inner = loss.base if _is_power_of_sum(loss) else loss  # whose optimum is that of the sum
     terms = Add.make_args(expand(inner, power_base=True, force=True))
-    powers = [_power(term, symbols) for term in terms if term.free_symbols & set(symbols)]
-    if len(powers) != 2 or None in powers:  # noqa: PLR2004 - a pair
-        raise InputError(f"law {law.name} is no sum of two powers and a constant")
-    return powers[0], powers[1]  # type: ignore[return-value]  # None is refused above
+    match [_power(term, symbols) for term in terms if term.free_symbols & set(symbols)]:
+        case [_Power() as one, _Power() as other]:
+            return _solved(names, loss, (one, other), budget)
+    raise InputError(f"law {law.name} is no sum of two powers and a constant")
 
 
 def _is_power_of_sum(loss: Expr) -> bool:

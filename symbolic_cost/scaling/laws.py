@@ -18,7 +18,7 @@ from sympy import Expr
 from symbolic_cost.checking import checked
 from symbolic_cost.errors import looked_up
 from symbolic_cost.scaling import allocate as allocation
-from symbolic_cost.scaling import declared, frontier, runs
+from symbolic_cost.scaling import declared, fits, runs
 from symbolic_cost.scaling import optimum as best
 from symbolic_cost.scaling.closed import closed
 from symbolic_cost.scaling.family import Family
@@ -165,9 +165,9 @@ def fit(
 @checked
 def approach(
     number: int, of: str | Law, rows: str | Sequence[Mapping[str, Any]]
-) -> Mapping[str, frontier.PowerLaw]:
+) -> Mapping[str, fits.PowerLaw]:
     """Return the power laws of best size and tokens by Chinchilla's approach 1 or 2."""
-    return frontier.approach(number, law(of), _runs(of, rows))
+    return fits.approach(number, law(of), _runs(of, rows))
 
 
 @checked

@@ -52,7 +52,6 @@ class Runs:
     groups: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        """Count the runs."""
         return len(self.measured)
 
     def subset(self, places: NDArray[np.integer[Any]]) -> Runs:

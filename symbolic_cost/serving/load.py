@@ -35,7 +35,6 @@ class Load:
     yielded: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check all."""
         bounds = (
             ("input", self.input, 1, MOST_TOKENS),
             ("output", self.output, 2, MOST_TOKENS),
@@ -90,7 +89,6 @@ class Targets:
     itl: float | None = None
 
     def __post_init__(self) -> None:
-        """Check all."""
         named = (("rate", self.rate), ("ttft", self.ttft), ("itl", self.itl))
         problems = [
             f"{name} = {quote(value)}: a positive number below {_LARGEST:g} is accepted"
@@ -154,7 +152,6 @@ class Draft:
     model: str = ""
 
     def __post_init__(self) -> None:
-        """Check all."""
         problems = Problems()
         if not 0 <= self.tokens < LONGEST_STEP:
             accepts = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"

@@ -32,7 +32,12 @@ def engine_name(plan: Plan) -> str:
 def assumptions(plans: Plans, known: Rates) -> Iterator[str]:
     """Yield what the plans take for granted, the rates they rest on first."""
     best = plans.best[0]
-    yield _rates(best)
+    kernels = best.sized.engine.kernels
+    errors = ", ".join(
+        f"{kind} {float(mean):.0%} of {count}" for kind, (mean, count) in kernels.errors.items()
+    )
+    told = f"{kernels.note}{kernels.machine.efficiencies.fitted}"
+    yield f"{told}; mean error of kernels left out of the fit: {errors or 'unknown'}"
     yield (
         f"weights and whole sequences take at most {USED:.0%} of the usable memory; sequences are "
         "in a steady state, each at a place of its own"
@@ -46,15 +51,6 @@ def assumptions(plans: Plans, known: Rates) -> Iterator[str]:
         yield f"price {known.price}"
     if known.power:
         yield f"power {known.power}; PUE {known.pue}"
-
-
-def _rates(best: Plan) -> str:
-    """Say whose rates of kernels they are, and how far off these are."""
-    kernels = best.sized.engine.kernels
-    errors = ", ".join(
-        f"{kind} {float(mean):.0%} of {count}" for kind, (mean, count) in kernels.errors.items()
-    )
-    return f"{kernels.note}; mean error of kernels left out of the fit: {errors or 'unknown'}"
 
 
 def _ways(plans: Plans) -> Iterator[str]:

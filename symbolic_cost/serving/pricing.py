@@ -14,6 +14,7 @@ from itertools import groupby
 from sympy import Add, Expr, Integer, Mul
 
 from symbolic_cost import symbols
+from symbolic_cost.algebra import mul
 from symbolic_cost.axes import At, Role
 from symbolic_cost.ledger import Origin, Quantity, Row, Units
 from symbolic_cost.models.shape import Shape
@@ -76,13 +77,17 @@ class Priced:
         self.kernels = engine.kernels
         self.rate = WEIGHTS[engine.weights][1]
         self.network = engine.machine.network()
+        own = engine.machine.efficiencies
+        factors = {**dict.fromkeys(KINDS, own.computing), COLLECTIVES: own.moving}
+        self.slowness = {kind: figure.value for kind, figure in factors.items()}
 
     def stage(self, stage: Stage) -> Mapping[str, Expr]:
-        """Define the time of a stage by kind [s]."""
+        """Define the time of a stage by kind [s], on a cluster as much longer as its steps are."""
         terms: dict[str, list[Expr]] = {kind: [] for kind in KINDS}
         sent = [[r for r in s.forward if r.origin is Origin.PIPELINE] for s in self.shares]
         for row in _together(sent[0], sent[1]) if sent[1:] else sent[0]:
-            terms[COLLECTIVES].append(Mul(row.count, self._moved(row)))
+            took = Mul(self.slowness[COLLECTIVES], row.count, self._moved(row))
+            terms[COLLECTIVES].append(took)
         for part in self.shares[0].parts:
             for kind, took in self._part(f"{stage}.{part.path}", part).items():
                 terms[kind].append(part.repeat * took)
@@ -101,7 +106,10 @@ class Priced:
         states = [r for share in self.shares for r in share.cache_rows(part.path, states=True)]
         if states:
             terms[PASSES].append(self.kernels.carried(2 * Add(*(row.expr for row in states))))
-        by_kind = {k: self.to.add(f"{name}.{k}", Add(*each)) for k, each in terms.items()}
+        by_kind = {
+            kind: self.to.add(f"{name}.{kind}", mul(self.slowness[kind], Add(*each)))
+            for kind, each in terms.items()
+        }
         self.to.keep(name, Add(*by_kind.values()))
         return by_kind
 

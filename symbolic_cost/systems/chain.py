@@ -44,7 +44,6 @@ class Chain:
     conditions: tuple[Condition, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the order."""
         problems, known = [], set(_GLOSSARY_SYMBOLS)
         for name, expr in self.definitions.items():
             strange = in_glossary_order(expr.free_symbols - known)
@@ -94,7 +93,12 @@ class Chain:
                 every condition that the numbers break.
         """
         known = _numbers(values)
-        self._refuse_missing(known)
+        missing = [
+            f"no value for {s.name} ({GLOSSARY[s.name].meaning})"
+            for s in self.symbols
+            if s not in known
+        ]
+        refuse(missing)
         check(self.conditions, known)
         return _evaluated(self.program, known)
 
@@ -166,14 +170,6 @@ class Chain:
         ]
         refuse(problems)
         return wanted
-
-    def _refuse_missing(self, known: Mapping[Symbol, Expr]) -> None:
-        missing = [
-            f"no value for {s.name} ({GLOSSARY[s.name].meaning})"
-            for s in self.symbols
-            if s not in known
-        ]
-        refuse(missing)
 
 
 @dataclass(frozen=True)

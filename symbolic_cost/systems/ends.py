@@ -117,8 +117,8 @@ class StepEnds:
         for key, size in _sums(_sent(costs.sent, phase)).items():
             messages.setdefault(key, []).append(size)
         exposed = []
-        for (meshes, kind), sizes in messages.items():
-            pair = "ends" if meshes == ("pp",) else ""  # the two stages that share a weight
+        for (meshes, kind, ranks), sizes in messages.items():
+            pair = "ends" if meshes == ("pp",) and ranks == _PAIR else ""  # they share a weight
             group = pair or "+".join(meshes)
             whole = mul(self.setting.reduced(phase), add(*sizes))
             size = self.to.add(f"{name}.{group}.{kind}.message", whole)
@@ -134,8 +134,9 @@ def _state_key(states: States) -> tuple[object, ...]:
     return states.conventions.sizes, states.precision, states.optimizer
 
 
-Group = tuple[tuple[str, ...], CollectiveKind]
-"""Mesh axes and kind of a collective."""
+_PAIR = 2
+Group = tuple[tuple[str, ...], CollectiveKind, Expr]
+"""Mesh axes, kind and ranks of a collective."""
 
 
 def _sent(rows: Iterable[Row], phase: Phase) -> list[tuple[Row, Collective]]:
@@ -158,6 +159,6 @@ def _sums(
         times: how often a row occurs, of its count.
     """
     return sums(
-        ((move.meshes, move.kind), mul(times(row.count), move.calls, move.message))
+        ((move.meshes, move.kind, move.ranks), mul(times(row.count), move.calls, move.message))
         for row, move in sent
     )

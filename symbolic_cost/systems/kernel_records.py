@@ -18,7 +18,7 @@ from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernel_formulas import AttentionKernels, Calls, Products
 from symbolic_cost.systems.kernels import Kernels
-from symbolic_cost.systems.machines import Figure, Machine
+from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.records import machine as named_machine
 
 RecordT = TypeVar("RecordT", "Products", "AttentionKernels", "Calls")
@@ -46,7 +46,7 @@ def _kernels(machine: Machine) -> Kernels:
     if kind_of(machine) == "tpu":
         return _recorded(machine)
     origin = _like().get(machine.name, machine.name)
-    if origin not in _data()["measured"] and any(f.value.free_symbols for f in _rates(machine)):
+    if origin not in _data()["measured"] and _free(machine):
         accepted = (*_data()["measured"], *_like())
         raise InputError(unknown("machine with kernels on record", machine.name, accepted))
     origin = origin if origin in _data()["measured"] else nearest(machine)
@@ -92,20 +92,24 @@ def kind_of(machine: Machine) -> str:
 
 
 def nearest(machine: Machine) -> str:
-    """Return the measured machine whose peak, memory and inner link are nearest, as ratios."""
-    return min(_data()["measured"], key=lambda name: _distance(machine, named_machine(name)))
+    """Return the measured machine that is nearest: by formats of its units, and its inner link.
+
+    Both tell a generation and a market apart, and neither changes where a rate does: shares of the
+    peaks stay, and no machine is slower than one with a lower rate.
+    """
+    if machine.links[0].name == "pcie":
+        return "l40s"
+    return next(name for unit, name in _GENERATIONS.items() if unit in machine.matrix or not unit)
 
 
-def _distance(one: Machine, other: Machine) -> float:
-    """Return the sum of the squared logarithms of the ratios of two machines' rates."""
-    pairs = zip(_rates(one), _rates(other), strict=True)
-    return sum(math.log(float(a.value / b.value)) ** 2 for a, b in pairs)
+_GENERATIONS = {"fp4": "b200", "fp8": "h100", "": "a100-80gb"}
+"""By the narrowest format of matrix units, newest first, the machine whose kernels stand for it."""
 
 
-def _rates(machine: Machine) -> tuple[Figure, ...]:
-    """Return the peak in 16 bits, the memory's bandwidth and the inner link's."""
-    names = (name for name in ("bf16", "fp16", "fp32", *machine.matrix) if name in machine.matrix)
-    return machine.matrix[next(names)], machine.bandwidth, machine.links[0].bandwidth
+def _free(machine: Machine) -> bool:
+    """Tell whether a peak, the memory's bandwidth or the inner link's is a symbol."""
+    rates = (*machine.matrix.values(), machine.bandwidth, machine.links[0].bandwidth)
+    return any(figure.value.free_symbols for figure in rates)
 
 
 def _recorded(machine: Machine) -> Kernels:

@@ -15,7 +15,7 @@ Measured kernels differ by kind and shape, each in the same way on every device:
 
 The parameters are fitted to kernels alone (`kernel_fit`), never to steps; kernels.toml says to how
 many and how well. For example 4096 x 4096 x 4096 in bf16 on h100: 1.37e11 FLOP at
-0.771/((1 + 2.5e5/1.7e7)(1 + 91/4096)) = 0.74 of 989 TFLOP/s and 3 us for the call make 0.19 ms.
+0.788/((1 + 2.0e5/1.7e7)(1 + 97/4096)) = 0.76 of 989 TFLOP/s and 3 us for the call make 0.19 ms.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Kernels:
             return f"no kernels like those of {name} on record: the efficiencies of its record"
         return (
             f"no kernels of {name} on record: shares of its peaks as measured on {self.origin}, "
-            "the nearest by peak, memory and link"
+            "the nearest by its formats and inner link"
         )
 
     def product(

@@ -119,6 +119,15 @@ class Efficiencies:
             return Table(tuple((flop.value, share.value) for flop, share in self.products))
         return Curve(self.matrix.value, self.half.value)
 
+    @property
+    def fitted(self) -> str:
+        """How much longer kernels, collectives and the host take than predicted, in words."""
+        own = {name: getattr(self, name) for name in CLUSTER}
+        moved = {name: figure for name, figure in own.items() if figure.value != 1}
+        longer = ", ".join(f"{name} {float(one.value):.3g}" for name, one in moved.items())
+        told = "; ".join(dict.fromkeys(figure.includes for figure in moved.values()))
+        return f"; {longer} ({told})" if moved else ""
+
 
 @dataclass(frozen=True)
 class Machine(NotebookTable):

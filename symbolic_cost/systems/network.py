@@ -113,7 +113,6 @@ class Network:
     tiers: tuple[Tier, ...]
 
     def __post_init__(self) -> None:
-        """Check the outermost tier."""
         if not self.tiers or self.tiers[-1].ranks != oo:
             raise InputError("a network ends with a tier that joins all ranks")
 

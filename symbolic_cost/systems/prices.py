@@ -33,7 +33,6 @@ class Fact:
     includes: str = ""
 
     def __str__(self) -> str:
-        """Say the number and where it is from."""
         return f"{self.value:g}: {self.includes} ({self.source}, {self.date})"
 
 

@@ -129,6 +129,15 @@ class Rates:
         own = self.kernels.machine.efficiencies.clock.value
         return own if self.kernels.calls is None else own * sustained(self.kernels.origin)
 
+    def units(self, path: str, kind: str, phase: Phase) -> str:
+        """Return the precision of the units that an op's products run on.
+
+        Where products of blocks are narrow, attention and others stay wide.
+        """
+        block = any(path.startswith(f"{one}.") for one in self.blocks)
+        wide = kind == "fused" or not block or phase.value == self.stack.wide
+        return self.kernels.wide if wide and self.precision in _NARROW else self.precision
+
     def define(self, to: NamedDefinitions) -> None:
         """Define the slowness of every kind: one, or as the cluster's record has it."""
         own = self.kernels.machine.efficiencies
@@ -160,9 +169,7 @@ class Rates:
     def _product(
         self, rows: Sequence[Row], forward: Sequence[Row], work: Work, around: Around
     ) -> Busy:
-        apart = not self._in_block(rows[0].path) or rows[0].phase.value == self.stack.wide
-        wide = self.precision in _NARROW and apart
-        own = self.kernels.wide if wide else self.precision
+        own = self.units(rows[0].path, rows[0].kind, rows[0].phase)
         rate, flop = self.kernels.rate(own), work.flop[Units.MATRIX]
         written = add(*(row.expr for row in rows if row.quantity is Quantity.WRITE))
         size = self.gradient if rows[0].phase is Phase.BACKWARD_WEIGHT else self.value
@@ -227,7 +234,7 @@ class Rates:
         ratio = generation(self.stack.attention, self.kernels.origin)
         again = phase is not Phase.FORWARD
         share = own.share * (ratio.backward * ratio.forward if again else ratio.forward)
-        precision = self.kernels.wide if self.precision in _NARROW else self.precision
+        precision = self.units(rows[0].path, rows[0].kind, phase)
         peak = self.kernels.machine.peak(precision) * self.clock
         bandwidth = self.kernels.machine.bandwidth.value
         memory, moved = work.traffic / bandwidth, own.moved(work.traffic, bandwidth)
@@ -265,9 +272,6 @@ class Rates:
         share = self.kernels.passes["addition"] * self.kernels.machine.bandwidth.value
         busy = [self.device.compute_time(units, f) for units, f in work.flop.items() if f != 0]
         return Max(add(*busy), work.traffic / share)
-
-    def _in_block(self, path: str) -> bool:
-        return any(path.startswith(f"{block}.") for block in self.blocks)
 
 
 _ONE = Integer(1)

@@ -1,14 +1,19 @@
-"""Rates of a device, and rooflines: how its times for computing and for memory make one time."""
+"""Rates of a device, and rooflines: how its times for computing and for memory make one time.
+
+Ops on the roofline of a machine are points below its roofs.
+"""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
-from sympy import Expr, Integer
+from sympy import Add, Expr, Integer
 
 from symbolic_cost.algebra import add
 from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.extrema import AtLeast, Choice, Max
-from symbolic_cost.ledger import Units
+from symbolic_cost.grouping import grouped
+from symbolic_cost.ledger import CostTable, Phase, Quantity, Row, Units
+from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.records import dataclass
 
 Efficiency = Callable[[Expr], Expr]
@@ -51,7 +56,6 @@ class Table:
     entries: tuple[tuple[Expr, Expr], ...]
 
     def __post_init__(self) -> None:
-        """Check the order."""
         if not self.entries or any(one[0] >= two[0] for one, two in pairwise(self.entries)):
             raise InputError("efficiencies by size: give pairs (FLOP, share), FLOP growing")
 
@@ -188,3 +192,69 @@ def roofline(name: str) -> Roofline:
         UnknownNameError: no such answer; the closest are offered.
     """
     return looked_up("roofline", name, ROOFLINES)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One op in one phase.
+
+    Args:
+        flop: that it computes, all its repetitions [FLOP].
+        traffic: that it reads and writes, all its repetitions [byte].
+        rate: that it reaches at most, the longer of computing and memory counting [FLOP/s].
+    """
+
+    path: str
+    kind: str
+    phase: Phase
+    flop: float
+    traffic: float
+    rate: float
+    units: Units
+
+    @property
+    def intensity(self) -> float:
+        """FLOP per byte."""
+        return self.flop / self.traffic
+
+
+def roofline_points(table: CostTable, device: Device) -> tuple[Point, ...]:
+    """Return the ops of a table that compute and touch memory, in order."""
+    groups = grouped(
+        ((row.path, row.phase), row)
+        for row in table
+        if row.quantity in {Quantity.FLOP, *TRAFFIC} and row.collective is None
+    )
+    points = (_point(rows, device) for rows in groups.values())
+    return tuple(point for point in points if point is not None)
+
+
+def _point(rows: list[Row], device: Device) -> Point | None:
+    flop = Add(*(row.expr for row in rows if row.quantity is Quantity.FLOP))
+    traffic = Add(*(row.expr for row in rows if row.quantity in TRAFFIC))
+    kind, count = rows[0].kind, rows[0].count
+    if 0 in (flop, traffic, count):  # a stage may have none of a part's blocks
+        return None
+    units = next(row.units for row in rows if row.units is not None)
+    times = (device.compute_time(units, flop), device.memory_time(traffic))
+    left = sorted(
+        {symbol.name for expr in (flop, traffic, count, *times) for symbol in expr.free_symbols}
+    )
+    if left:
+        raise InputError(f"{rows[0].path}: no point without values for {', '.join(left)}")
+    longest = max(times)
+    return Point(
+        rows[0].path,
+        kind,
+        rows[0].phase,
+        float(flop * count),
+        float(traffic * count),
+        float(flop / longest),
+        units,
+    )
+
+
+def roofs(device: Device) -> Mapping[str, tuple[Expr, Expr]]:
+    """Return peak rate and ridge point of both kinds of units [FLOP/s, FLOP/byte]."""
+    peaks = {"matrix": device.matrix, "vector": device.vector}
+    return {name: (peak, peak / device.memory) for name, peak in peaks.items()}

@@ -2,16 +2,17 @@
 
 Each kind has a relative spread: what its kernels' fit left over, what is only assumed of the stack,
 and whether the kernels are another machine's. Kinds are independent of each other, and one kind is
-off alike wherever it occurs: the step moves by what each would move it, and these add in squares.
+off alike wherever it occurs: the step's logarithm moves by what each would move it, and these add
+in squares.
 
 For example a step of 10 s with products of 7 s known to 10 % and passes of 2 s known to 30 %:
-0.7 and 0.6 s make 0.92 s, and four of five steps lie within 1.28 of these, 8.8 to 11.2 s.
+7 and 6 % of it make 9.2 %, and four of five steps lie within 1.28 of these, about 8.9 to 11.3 s.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -144,22 +145,35 @@ def within(
     """Return the interval of a step that is opened."""
     values = {name: float(number) for name, number in {**fixed, **fitted}.items()}
     step = run.floats(values)["step"]
-    below: list[float] = []
-    above: list[float] = []
-    for doubt in known[:-1]:
-        slower = (doubt.moved(values, spreads) for spreads in (-QUANTILE, QUANTILE))
-        ends = [run.floats({**values, **moved})["step"] - step for moved in slower]
-        below.append(min(ends))
-        above.append(max(ends))
-    whole = QUANTILE * known[-1].spread * step
-    below, above = [*below, -whole], [*above, whole]
+    pairs = [
+        [
+            run.floats({**values, **doubt.moved(values, spreads)})["step"]
+            for spreads in (-QUANTILE, QUANTILE)
+        ]
+        for doubt in known[:-1]
+    ]
+    low, high, above = ends(step, pairs, known[-1].spread)
     total = sum(up**2 for up in above)
     shares = zip(known, (up**2 / total for up in above), strict=True)
-    return Interval(
-        step - math.sqrt(sum(down**2 for down in below)),
-        step + math.sqrt(total),
-        tuple(sorted(shares, key=lambda pair: -pair[1])),
-    )
+    return Interval(low, high, tuple(sorted(shares, key=lambda pair: -pair[1])))
+
+
+def ends(
+    value: float, moved: Iterable[Sequence[float]], spread: float
+) -> tuple[float, float, list[float]]:
+    """Return between what four of five values lie, and the logarithm by which each doubt is above.
+
+    Doubts are of logarithms and add in squares, so that no end is negative.
+
+    Args:
+        value: expected.
+        moved: the value where each doubt is off by `QUANTILE` spreads, either way.
+        spread: of what no doubt is blamed for.
+    """
+    off = QUANTILE * spread
+    logs = [[math.log(one / value) for one in pair] for pair in moved]
+    below, above = [*map(min, logs), -off], [*map(max, logs), off]
+    return value * math.exp(-math.hypot(*below)), value * math.exp(math.hypot(*above)), above
 
 
 MEAN = math.sqrt(math.pi / 2)

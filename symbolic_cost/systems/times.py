@@ -92,20 +92,17 @@ class Timing:
         What is said of "cp" goes for every way to split positions: ulysses and ring as well.
         """
         if self.strides and len(meshes) > 1 and self.overlaps:
-            return self._of_the_outermost(meshes)
+            # The answer of whichever mesh axis has the greatest stride.
+            first, *others = meshes
+            share, stride = self.overlap((first,)).share, self.strides[first]
+            for mesh in others:
+                outside = Active(self.strides[mesh] / stride)
+                share = Choice(outside, self.overlap((mesh,)).share, share)
+                stride = Choice(outside, self.strides[mesh], stride)
+            return partial(share)
         outermost = max(meshes, key=tuple(self.mesh).index)
         names = (outermost, "cp") if outermost in _POSITIONS else (outermost,)
         return next((self.overlaps[name] for name in names if name in self.overlaps), NONE)
-
-    def _of_the_outermost(self, meshes: tuple[str, ...]) -> Overlap:
-        """Return the answer of whichever mesh axis has the greatest stride."""
-        first, *others = meshes
-        share, stride = self.overlap((first,)).share, self.strides[first]
-        for mesh in others:
-            outside = Active(self.strides[mesh] / stride)
-            share = Choice(outside, self.overlap((mesh,)).share, share)
-            stride = Choice(outside, self.strides[mesh], stride)
-        return partial(share)
 
     def hops(self, meshes: tuple[str, ...]) -> Hops:
         """Return where the groups of some mesh axes lie."""
@@ -145,7 +142,6 @@ class Definitions:
         return named(name)
 
     def __getitem__(self, name: str) -> Expr:
-        """Return what stands for a definition."""
         return named(name)
 
     def once(self, what: tuple[object, ...], of: object, make: Callable[[], ResultT]) -> ResultT:
@@ -179,7 +175,6 @@ class Reckoned(Definitions):
         return self.definitions[name]
 
     def __getitem__(self, name: str) -> Expr:
-        """Return what stands for a definition."""
         return self.definitions[name]
 
 

@@ -6,7 +6,6 @@ import pytest
 from sympy import Piecewise, Rational, cbrt, ceiling, sqrt, symbols
 
 import symbolic_cost as sc
-from symbolic_cost.analysis.branches import branches
 from symbolic_cost.analysis.dominance import dominance, dominance_map
 from symbolic_cost.analysis.inverse import (
     LARGEST,
@@ -15,7 +14,7 @@ from symbolic_cost.analysis.inverse import (
     least_integer,
     optimum,
 )
-from symbolic_cost.analysis.sensitivity import sensitivity
+from symbolic_cost.analysis.sensitivity import branches, sensitivity
 from symbolic_cost.costs import COSTS
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.symbols import V, b, e, h, l, m1

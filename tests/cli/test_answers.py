@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from symbolic_cost import cache
-from symbolic_cost.cli import answers
+from symbolic_cost.cli import door
 
 LINE = ["memory", "gpt2", "--strategy", "dp=2,zero=1"]
 
@@ -40,11 +40,11 @@ def test_the_same_bytes(tmp_path):
 
 
 def test_another_question_has_its_own_answer(monkeypatch):
-    keys = {answers._key(words) for words in (LINE, LINE[:2], [*LINE, "--format", "json"])}  # noqa: SLF001 - the rule itself
+    keys = {door._key(words) for words in (LINE, LINE[:2], [*LINE, "--format", "json"])}  # noqa: SLF001 - the rule itself
     monkeypatch.setenv("COLUMNS", "50")
-    keys.add(answers._key(LINE))  # noqa: SLF001 - the rule itself
-    monkeypatch.setattr(answers, "fingerprint", lambda: "later")
-    keys.add(answers._key(LINE))  # noqa: SLF001 - the rule itself
+    keys.add(door._key(LINE))  # noqa: SLF001 - the rule itself
+    monkeypatch.setattr(door, "fingerprint", lambda: "later")
+    keys.add(door._key(LINE))  # noqa: SLF001 - the rule itself
     assert len(keys) == 5
 
 
@@ -80,7 +80,7 @@ def test_what_is_kept(words, keepable, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").write_text("{}")
     monkeypatch.setenv("SYMBOLIC_COST_CACHE", str(tmp_path))
-    assert answers._is_keepable(words) is keepable  # noqa: SLF001 - the rule itself
+    assert door._is_keepable(words) is keepable  # noqa: SLF001 - the rule itself
 
 
 def test_the_fingerprint_is_of_every_file(tmp_path, monkeypatch):

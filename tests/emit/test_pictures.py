@@ -8,9 +8,8 @@ import pytest
 import symbolic_cost as sc
 from symbolic_cost.analysis.dominance import Map
 from symbolic_cost.emit import front as fronts
-from symbolic_cost.emit import regions
 from symbolic_cost.emit import timeline as schedule
-from symbolic_cost.emit.charts import Bars, Curve, Curves, draw_bars, draw_curves
+from symbolic_cost.emit.charts import Bars, Curve, Curves, draw_bars, draw_curves, draw_regions
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.plots import picture, style
 from symbolic_cost.emit.roofline import draw
@@ -19,7 +18,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.tables.pictures import memory_bars, scaling_curves, time_bars
 from symbolic_cost.parallel.timeline import timeline
 from symbolic_cost.systems.records import machine
-from symbolic_cost.systems.roofline_points import roofline_points
+from symbolic_cost.systems.rooflines import roofline_points
 from symbolic_cost.units import Unit
 
 pytest.importorskip("matplotlib")
@@ -76,7 +75,7 @@ def _map(figure):
     winner = np.add.outer(np.arange(40), np.arange(40)) // 20
     grid = np.geomspace(1, 1e6, 40)
     found = Map(("core", "mlp", "<b>$head", "router"), ("l", grid), ("e", grid), winner)
-    regions.draw(figure, found, "most of the $FLOP$ of <script>")
+    draw_regions(figure, found, "most of the $FLOP$ of <script>")
 
 
 def _schedule(figure):

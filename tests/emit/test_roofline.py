@@ -10,7 +10,7 @@ from symbolic_cost.models.catalog import model
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.systems.records import machine
-from symbolic_cost.systems.roofline_points import roofline_points
+from symbolic_cost.systems.rooflines import roofline_points
 
 GPT2 = model("gpt2")
 DEVICE = machine("transformer-tables").device("fp16")

@@ -67,8 +67,8 @@ def test_a_cluster_finds_what_one_machine_finds_though_a_worker_is_killed(
     ],
 )
 def test_a_scheduler_that_does_not_answer_is_one_error(job, scheduler, said, monkeypatch):
-    from symbolic_cost.explore import cluster
+    from symbolic_cost.explore import running
 
-    monkeypatch.setattr(cluster, "ANSWER_WITHIN", 1)
+    monkeypatch.setattr(running, "ANSWER_WITHIN", 1)
     with pytest.raises(InputError, match=said):
         sc.sweep(job, {"b": "1,2", "tp": 1, "dp": 1}, engine="dask", scheduler=scheduler)

@@ -14,8 +14,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.explore.candidates import candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.free_symbols import checked, freed
-from symbolic_cost.explore.objectives import OBJECTIVES
-from symbolic_cost.explore.outputs import LEGAL, MEMORY
+from symbolic_cost.explore.objectives import LEGAL, MEMORY, OBJECTIVES
 from symbolic_cost.explore.proven import proof
 from symbolic_cost.explore.search_options import space_of
 from symbolic_cost.explore.structured import all_priced, columns_of

@@ -12,7 +12,7 @@ from symbolic_cost.errors import InputError, SymbolicCostError
 from symbolic_cost.explore.candidates import candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.flags import megatron_flags, time_command
-from symbolic_cost.explore.outputs import LEGAL, MEMORY
+from symbolic_cost.explore.objectives import LEGAL, MEMORY
 from symbolic_cost.explore.search_table import search_sheet
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup

@@ -57,7 +57,7 @@ FAULTS = (
         (KERNELS,),
     ),
     Fault(
-        "ops/saved.py",
+        "ops/kernels.py",
         "own = book.unrepeated() if stored.tensor in shared else book",
         "own = book",
         ("tests/ops/test_shared_inputs.py",),
@@ -78,8 +78,8 @@ FAULTS = (
     Fault("ops/lookup.py", "return self.inputs", "return ()", (GPT,)),
     Fault(
         "ops/elementwise.py",
-        "return () if linear else self.weights[:1]",
-        "return self.weights[:1]",
+        "(() if linear else self.weights[:1])",
+        "self.weights[:1]",
         ("tests/laws/test_models.py::test_linear_functions_read_no_weight_in_backward",),
     ),
     Fault(
@@ -108,13 +108,13 @@ FAULTS = (
         ("tests/ops/test_conv.py",),
     ),
     Fault(
-        "ops/saved.py",
+        "ops/kernels.py",
         "if region is None and operand.tensor not in whole",
         "if region is None",
         (INVARIANCE, FLOW, LLAMA),
     ),
     Fault(
-        "ops/saved.py", "flow.kept_as.get(operand.tensor, operand)", "operand", (INVARIANCE, GPT)
+        "ops/kernels.py", "flow.kept_as.get(operand.tensor, operand)", "operand", (INVARIANCE, GPT)
     ),
     # What moves.
     Fault(
@@ -323,7 +323,7 @@ FAULTS = (
         ("tests/parallel/test_pair.py", STRATEGY, "tests/parallel"),
     ),
     Fault(
-        "parallel/relabel.py",
+        "parallel/rules.py",
         "outside = operand.axes if declared.constant else declared.axes",
         "outside = declared.axes",
         (MODELS, COVERAGE),
@@ -461,7 +461,7 @@ FAULTS = (
         (CHECKPOINTS,),
     ),
     Fault(
-        "ops/saved.py",
+        "ops/kernels.py",
         "return (result,) if dropped or (products and not keep) else ()",
         "return (result,) if products and not keep else ()",
         (VALUES,),

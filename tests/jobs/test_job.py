@@ -235,3 +235,18 @@ def test_a_global_batch_stays_when_numbers_come_later():
         run.bind(b=3)
     with pytest.raises(InputError, match="8 microbatches and M=4"):
         sc.job("gpt2", "dp=4", system="a100-80gb", microbatches=8).bind(M=4)
+
+
+def test_a_table_of_memory_says_which_stage_holds_most():
+    """The last stage of GPT-2 has the head; the table is of the first unless another is asked."""
+    known = {"b": 1, "M": 8}
+    shown = {
+        (system, stage): str(sc.job("gpt2", "pp=4", known, system=system, stage=stage).memory())
+        for system in ("h100", None)
+        for stage in ("first", "last")
+    }
+    said = "stage last holds more than stage first: --stage last"
+    assert [said in text for text in shown.values()] == [True, False, False, False]
+    assert "a machine says which stage holds most" in shown[None, "first"]
+    ends = sc.job("gpt3-175b", "pp=2", {**known, "M": 4}, layout="ends=1/3", stage="last")
+    assert "layout ends=1/3, 47 of 96 blocks" in str(ends.memory())

@@ -144,3 +144,47 @@ def test_images_beside_a_prompt_are_refused_where_its_code_fails(changed, said):
 def test_other_kinds_are_refused(config, said):
     with pytest.raises(InputError, match=said):
         count(config, 1, 16)
+
+
+STAGED = {
+    name: TRUTH[name]["config"]
+    for name in ("SD3Transformer2DModel/0", "QwenImageTransformer2DModel/0")
+}
+
+
+@pytest.mark.parametrize("name", ["flux", *STAGED])
+def test_stages_hold_blocks_of_streams_in_their_order(tmp_path, name):
+    """Both stages run what the whole does, and keep it; what conditions every block they copy."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(STAGED.get(name, JOINT)))
+    whole, *stages = (
+        sc.job(str(path), strategy, SIZES, stage=stage)
+        for strategy, stage in (("", "first"), ("pp=2", "first"), ("pp=2", "last"))
+    )
+
+    def total(quantity, *jobs, beside=()):
+        rows = ((job, row) for job in jobs for row in job.rows.select(quantity))
+        return sum(
+            sc.bind(row.total, {**SIZES, **job.model.bindings, "pp": 2})
+            for job, row in rows
+            if row.tensor not in beside
+        )
+
+    assert total("flop", *stages) == total("flop", whole)
+    beside = ("cond", "prompt")
+    assert total("saved", *stages, beside=beside) == total("saved", whole, beside=beside)
+    assert total("parameter", *stages) == total("parameter", whole)
+    said = "each stage keeps its own copy of what blocks take besides: cond"
+    assert any(note.startswith(said) for note in stages[0].memory().sheet.notes)
+
+
+def test_a_block_keeps_what_every_one_before_hands_on(flux):
+    """Two blocks of two streams keep two prompts, and send both streams to the next stage."""
+    job = sc.job(flux, "pp=2", SIZES)
+    numbers = {**SIZES, **job.model.bindings, "pp": 2}
+    (kept,) = (
+        row for row in job.rows.select("saved") if (row.part, row.tensor) == ("block", "prompt")
+    )
+    assert sc.bind(kept.total, numbers) == 2 * (2 * 2 * 32 * 128)
+    sent = {row.tensor: sc.bind(row.expr, numbers) for row in job.rows.select("communication")}
+    assert sent == {"y": 2 * 2 * (32 + 64) * 128, "cond": 2 * 2 * 128}

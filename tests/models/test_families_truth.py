@@ -15,7 +15,9 @@ weights that Transformers makes for those that do not;
 `families_vision.json` those of further detectors, masks, depths and videos, with fields changed one
 and many at a time. What a SAM 2 of videos runs there is one image, as Sam2Model does;
 `families_denoisers.json` those of autoencoders and further networks for diffusion,
-`families_sound.json` those of codecs and further encoders of recordings, whose fields were drawn.
+`families_sound.json` those of codecs and further encoders of recordings, whose fields were drawn,
+`families_recent.json` those of decoders of 2026, at small sizes,
+`families_text_more.json` those of further networks for texts and recordings, at random sizes.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -38,7 +40,8 @@ TRUTH = {
         *("families_wider.json", "families_perception.json", "families_seeing.json"),
         "families_text.json",
         "families_vision.json",
-        *("families_denoisers.json", "families_sound.json"),
+        *("families_denoisers.json", "families_sound.json", "families_recent.json"),
+        "families_text_more.json",
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }

@@ -16,6 +16,11 @@ def changed(name, **fields):
     return {**TRUTH[name]["config"], **fields}
 
 
+def inside(name, section, **fields):
+    """A configuration with other fields in one of its sections."""
+    return changed(name, **{section: {**TRUTH[name]["config"][section], **fields}})
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [
@@ -38,6 +43,27 @@ def changed(name, **fields):
         (changed("encodec/s0", chunk_length_s=1.0), "chunk_length_s"),
         (changed("dac/s0", downsampling_ratios=[1, 2]), "sizes above one"),
         (changed("sew/s0", squeeze_factor=7), "do not divide the width"),
+        (
+            changed(
+                "sew/s0",
+                architectures=["SEWForSequenceClassification"],
+                use_weighted_layer_sum=True,
+            ),
+            "only false is declared",
+        ),
+        (inside("parakeet_tdt/s0", "encoder_config", model_type="lasr_encoder"), "parakeet_enc"),
+        (changed("mimi/s0", upsample_groups=4), "one for each of the 32 channels of hidden_size"),
+        (changed("mimi/s0", frame_rate=5), "2 positions for a frame of codes"),
+        (changed("mimi/s0", encoder_config=None), "null drops one side"),
+        (inside("musicgen/s0", "decoder", tie_word_embeddings=True), "only false is declared"),
+        (inside("musicgen/s0", "text_encoder", is_decoder=True), "only false is declared"),
+        (inside("musicgen/s0", "audio_encoder", norm_type="time_group_norm"), "weight_norm"),
+        (inside("csm/s0", "depth_decoder_config", num_codebooks=4), "num_codebooks = 5, vocab_si"),
+        (changed("kyutai_speech_to_text/s0", ffn_dim=111), "an even width"),
+        (inside("clap/s0", "audio_config", patch_stride=[2, 2]), "steps of patch_size, 4"),
+        (inside("clap/s0", "audio_config", enable_fusion=True), "enable_fusion"),
+        (inside("canary/s0", "decoder_config", head_dim=20), "the 16 of hidden_size"),
+        (changed("cohere_asr/s0", num_key_value_heads=2), "the 4 of hidden_size"),
     ],
 )
 def test_what_is_not_declared_is_refused(config, said):

@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,9 +157,9 @@ def test_which_layers_a_hybrid_has_is_not_guessed(name):
 def test_every_entry_is_short():
     for module in (decoder_families, decoder_dense, decoder_hybrids, decoder_mixtures):
         lines = inspect.getsource(module).splitlines()
-        opens = ('        "', "        **dict.fromkeys(")
-        starts = [place for place, line in enumerate(lines) if line.startswith(opens)]
-        ends = [*starts[1:], lines.index("    }")]
+        entry = re.compile(r' {4}("[\w.-]+": |\*\*dict\.fromkeys\()')
+        starts = [place for place, line in enumerate(lines) if entry.match(line)]
+        ends = [*starts[1:], lines.index("}", starts[0])]
         assert max(b - a for a, b in zip(starts, ends, strict=True)) < LONGEST_ENTRY
 
 

@@ -5,8 +5,19 @@ import pytest
 import symbolic_cost as sc
 from symbolic_cost.axes import axes
 from symbolic_cost.errors import DivisibilityError
+from symbolic_cost.models.config import from_config
 from symbolic_cost.parallel.coverage import POOLED
-from tests.parallel.covering import APPROVED, everything, facts_of, families
+from symbolic_cost.parallel.table import strategy_table
+from tests.models.test_families_truth import TRUTH
+from tests.parallel.covering import (
+    APPROVED,
+    WORK,
+    everything,
+    facts_of,
+    families,
+    strategy_of,
+    unnamed,
+)
 
 STRUCTURES = (
     *("gpt", "bloom", "llama", "gemma2", "mixtral", "deepseek_v3", "gpt_oss"),
@@ -73,3 +84,13 @@ def test_an_image_is_cut_into_patches_before_its_positions_are_split(strategy):
     assert {"embedding.patch", "head.classes"} <= repeated.keys()
     whole, rank = (one.table().total("flop", path="block") for one in (alone, job))
     assert 2 * rank == whole
+
+
+@pytest.mark.parametrize("name", ["text/bros/0", "deepseek_v32/a", "deberta-v2/a"])
+def test_heads_are_exchanged_inside_a_core_alone(name):
+    """Distances of boxes and an index of keys, which no heads divide, keep their positions."""
+    model, strategy = from_config(TRUTH[name]["config"]), strategy_of("ulysses")
+    table, own = strategy_table(model, strategy, WORK), strategy.model(model)
+    assert not [*unnamed(strategy, own, table, strategy.repeated(own))]
+    moved = {row.tensor for row in table.select("communication")}
+    assert not any("from_queries" in tensor for tensor in moved), "longer than the queries"

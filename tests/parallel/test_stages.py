@@ -5,10 +5,13 @@ from sympy import cancel, expand
 
 import symbolic_cost as sc
 from symbolic_cost.errors import PlacementError
+from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.config import imported
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.symbols import symbol
+from symbolic_cost.systems.ends import states_of
+from tests.models.test_families_truth import TRUTH
 
 WITHOUT_BLOCKS = {"cnn"}
 FAMILIES = {preset.family: name for name, preset in reversed(CATALOG.items())}
@@ -82,10 +85,29 @@ def sums(model, stage, **numbers):
 
 
 @pytest.mark.parametrize("stage", ["first", "last"])
-@pytest.mark.parametrize("name", ["bert-base-mlm", "t5-base"])
-def test_weights_of_one_name_in_two_parts_are_not_tied(name, stage):
-    """Embedding and head of BERT have a norm each, both stacks of T5 a table of distances."""
-    assert [tensor for tensor, *_ in sums(name, stage)] == ["d@token"]
+def test_weights_of_one_name_in_two_parts_are_not_tied(stage):
+    """Embedding and head of BERT have a norm each."""
+    assert [tensor for tensor, *_ in sums("bert-base-mlm", stage)] == ["d@token"]
+
+
+def _is_bias(row):
+    return row.path.endswith("position.bias") and row.collective is None
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "dualpipe"])
+@pytest.mark.parametrize("stage", ["first", "middle", "last"])
+def test_every_stage_has_the_biases_that_all_blocks_take(stage, schedule):
+    """T5: each stack has 32 buckets of 12 heads, once on every stage, summed over all four."""
+    own, alone = (
+        sc.job("t5-base", text, {"b": 1, "l": 16, "l_t": 16, "M": 8}, **options)
+        for text, options in (("pp=4", {"stage": stage, "schedule": schedule}), ("", {}))
+    )
+    for quantity, size in (("parameter", 2 * 32 * 12), ("flop", 2 * 16 * 16 * 12)):
+        rows = (job.rows.select(quantity, where=_is_bias) for job in (own, alone))
+        assert {own.value(one.total()) for one in rows} == {size}
+    added = [one for one in sums("t5-base", stage) if one[0] == "dbias.table"]
+    assert added == [("dbias.table", 4, 2 * 32 * 12)] * 2
+    assert "every stage computes encoder.position and decoder.position" in str(own.table())
 
 
 @pytest.mark.parametrize("stage", ["first", "middle", "last"])
@@ -106,6 +128,21 @@ def test_a_table_for_all_blocks_passes_all_stages():
         sent = [row for row in own.rows.select("communication") if row.tensor == "relative"]
         assert len(sent) == times
         assert {own.value(row.collective.message) for row in sent} == {2 * 8 * 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "times"),
+    [
+        ("bart/a", "memory", (2, 2, 2)),  # the encoder's last block makes it; it goes round
+        ("zamba/a", "first", (1, 2, 1)),  # what was embedded, beside the stream
+    ],
+)
+def test_what_blocks_take_beside_the_stream_passes_all_stages(name, tensor, times):
+    model = imported(TRUTH[name]["config"]).model
+    for stage, number in zip(("first", "middle", "last"), times, strict=True):
+        own = sc.job(model, "pp=3", stage=stage, layout="uneven")
+        sent = own.rows.select("communication", where=lambda row: row.tensor == tensor)
+        assert len(sent) == number, stage
 
 
 @pytest.mark.parametrize(
@@ -145,7 +182,7 @@ def test_stages_pass_on_what_later_blocks_take():
         phases = ("forward", "backward_input")
         sent = tuple(sum(row.count for row in own if row.phase == phase) for phase in phases)
         assert sent == counts, stage
-        summed = [row.tensor for row in rows if row.collective.kind == "all-reduce"]
+        summed = [(row.path, row.tensor) for row in rows if row.collective.kind == "all-reduce"]
         assert len(summed) == len(set(summed)), "what two uses of a weight give is added up there"
 
 
@@ -189,8 +226,33 @@ def test_one_stage_has_no_schedule(name):
     assert named.time().step == alone.time().step
 
 
-@pytest.mark.parametrize(("name", "told"), [("t5-large", 2), ("gpt2", 0), ("llama-3-8b", 0)])
-def test_biases_that_no_stage_sends_are_told(name, told):
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("t5-large", ["computes encoder.position", "last stage each hold table", "keeps memory"]),
+        ("gpt2", ["last stage each hold table token"]),
+        ("llama-3-8b", []),
+    ],
+)
+def test_what_several_stages_have_is_told(name, told):
     """T5's distances are made before the blocks; Llama's angles hold no weights."""
-    assert str(sc.job(name, "pp=2").table()).count("nor its gradient is sent") == told
-    assert "gradient is sent" not in str(sc.job(name, "pp=1").table())
+    lines = [line for line in str(sc.job(name, "pp=2").table()).splitlines() if "pp: " in line]
+    assert len(lines) == len(told)
+    assert all(words in line for words, line in zip(told, lines, strict=True))
+    assert "pp: " not in str(sc.job(name, "pp=1").table())
+
+
+@pytest.mark.parametrize(
+    ("strategy", "schedule"), [("", "1f1b"), ("pp=4", "1f1b"), ("pp=4", "dualpipe")]
+)
+def test_blocks_that_share_their_weights_hold_their_states_once(strategy, schedule):
+    """ALBERT: 872 weights of all blocks, each with 2, 4, 4 and 8 bytes, however many blocks."""
+    model = imported({"model_type": "albert", "embedding_size": 4, **SMALL}).model
+    numbers = {"b": 1, "l": 16, "M": 8}
+    job = sc.job(model, strategy, numbers, schedule=schedule, system="h100")
+    for quantity, size in (("weight", 2), ("master_weight", 4), ("optimizer", 8)):
+        own = job.memory_rows.select(quantity, path="block")
+        assert job.value(own.total()) == size * (12 * 8 * 8 + 13 * 8)
+    updated = states_of(Timed(job).setting, Stage.FIRST).rows()
+    held = sum(job.value(row.total) for row in updated if row.part == "block")
+    assert held == (4 + 8) * (12 * 8 * 8 + 13 * 8)

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbolic_cost.program.directions import directions
 from symbolic_cost.program.exact import undefined
 from symbolic_cost.program.graph import Graph
-from symbolic_cost.program.intervals import Intervals, certified
+from symbolic_cost.program.intervals import Intervals, certified, directions
 from symbolic_cost.program.program import of_graph
 from symbolic_cost.program.scalars import exact_results, float_results
 from tests.program.recipes import JOBS, SYMBOLS, configurations, graphs, real, values

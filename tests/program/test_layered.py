@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from symbolic_cost.program.arrays import evaluated
+from symbolic_cost.program.arrays import Spread, evaluated
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.layered import layered, read, written
 from symbolic_cost.program.scalars import function
-from symbolic_cost.program.spread import Spread
 from symbolic_cost.program.tape import recorded
 from tests.program.recipes import configurations, graphs, real, values
 from tests.program.test_bits import columns, same

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symbolic_cost.published.ulysses_prefill.run import caching, moments
+from symbolic_cost.published.ulysses_prefill.declaration import caching, moments
 
 MIB = 2**20
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 import pytest
 from sympy import Integer, Rational
 
+from symbolic_cost.published.contract import compared_within, interval, number
 from symbolic_cost.published.inputs import Count, Inputs
-from symbolic_cost.published.rounding import compared_within, interval, number
 
 
 @pytest.mark.parametrize(

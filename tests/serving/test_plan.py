@@ -1,9 +1,11 @@
 """Plans: what binds, what is chosen, what is refused, and how it is told."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from sympy import Rational
 
 import symbolic_cost as sc
 from symbolic_cost.cli import main
@@ -173,6 +175,24 @@ def test_interval_holds_what_is_expected_and_is_wider_where_no_kernels_were_meas
         widths.append((own.high - own.low) / plan.itl)
         assert sc.serving.spreads(plan.sized.engine)["attention of steps"] > 0.1
     assert widths[0] < widths[1]
+
+
+def test_a_cluster_serves_as_much_slower_as_its_kernels_are():
+    own = sc.systems.machine("h100")
+    slow = replace(own.efficiencies.computing, value=Rational(11, 10), includes="fitted to 3 steps")
+    cluster = replace(own, efficiencies=replace(own.efficiencies, computing=slow))
+    plans = [
+        sc.serve_plan(**{**SMALL, "system": system}, strategy="tp=1", chunk="none")
+        for system in (own, cluster)
+    ]
+    before, after = (plan.best[0].sized.step.seconds for plan in plans)
+    numbers = {"b": 8, "c": 1000}
+    for kind, took in before(numbers).items():
+        assert after(numbers)[kind] == pytest.approx(took * (1 if kind == "collectives" else 1.1))
+    assert (
+        "computing 1.1 (fitted to 3 steps)"
+        in plans[1].best[0].sized.engine.kernels.machine.efficiencies.fitted
+    )
 
 
 def run(*arguments):

@@ -173,6 +173,16 @@ def test_what_is_cast_is_no_part_of_a_product():
     assert inside - apart == pytest.approx(1e-5 + 5 * 4096 * 8192 / (0.5 * 3.35e12))
 
 
+@pytest.mark.parametrize(("precision", "whole"), [("bf16", True), ("fp8", False)])
+def test_products_in_16_bits_compute_whole_tiles_of_rows(precision, whole):
+    """2049 rows of a large product take as long as 2176 in 16 bits."""
+    form, sizes = products(machine("h100"), precision), {"n": 8192, "k": 8192, "kernel": ""}
+    first = [each[0] for each in form.start.values()]
+    took = [form.time(first, {**sizes, "m": m}) for m in (2048, 2049, 2176)]
+    assert took[0] < took[1]
+    assert (took[1] == pytest.approx(took[2], rel=1e-3)) == whole
+
+
 def test_gradients_of_microbatches_are_added():
     """A pass of its own reads 2 and 4 byte, writes 4: 10 byte of every weight."""
     took = []

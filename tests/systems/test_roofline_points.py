@@ -10,7 +10,7 @@ from symbolic_cost.models.catalog import model
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.symbols import n_layers
 from symbolic_cost.systems.records import machine
-from symbolic_cost.systems.roofline_points import roofline_points, roofs
+from symbolic_cost.systems.rooflines import roofline_points, roofs
 
 GPT2 = model("gpt2")
 DEVICE = machine("transformer-tables").device("fp16")

@@ -8,6 +8,8 @@ from pathlib import Path
 from statistics import geometric_mean
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sympy import Integer
 
 import symbolic_cost as sc
@@ -21,6 +23,7 @@ from symbolic_cost.systems.links import Measured, outer_links
 from symbolic_cost.systems.network import Hop, Link
 from symbolic_cost.systems.pricing import KINDS, SLOWNESS
 from symbolic_cost.systems.records import machine
+from symbolic_cost.systems.spread import ends
 from symbolic_cost.systems.stacks import ASSUMED, ROOFLINE, stack, stack_names, usual
 
 RECORD = package_data("systems/stacks.toml")
@@ -227,8 +230,9 @@ def test_gathers_go_by_block_beside_the_block_before():
 
 def test_machines_without_kernels_take_those_of_the_nearest():
     assert nearest(machine("h200")) == "h100"
-    assert nearest(machine("mi300x")) in ("h100", "b200")
-    assert "nearest by peak" in kernels(machine("mi300x")).note
+    near = {"mi300x": "h100", "mi355x": "b200", "mi250x": "a100-80gb", "l40s": "l40s"}
+    assert {name: nearest(machine(name)) for name in near} == near
+    assert "nearest by its formats" in kernels(machine("mi300x")).note
     assert "efficiencies of its record" in kernels(machine("tpu-v5p")).note
     with pytest.raises(InputError, match="machine with kernels on record"):
         kernels(machine("symbolic"))
@@ -253,10 +257,42 @@ def test_an_interval_is_that_of_every_kind_moved_alone(timed):
         if doubt.kind in KINDS:
             name = f"{SLOWNESS}.{doubt.kind}"
             other = {**chain.definitions, name: _exact(off)}
-            moved.append(float(replace(chain, definitions=other).evaluate(values)["step"]) - step)
+            slower = float(replace(chain, definitions=other).evaluate(values)["step"])
+            moved.append(math.log(slower / step))
         else:
-            moved.append(1.2816 * doubt.spread * step)
-    assert math.isclose(timed.high, step + math.hypot(*moved), rel_tol=1e-6)
+            moved.append(1.2816 * doubt.spread)
+    assert math.isclose(timed.high, step * math.exp(math.hypot(*moved)), rel_tol=1e-6)
+
+
+def test_an_interval_of_a_wide_spread_begins_above_nothing():
+    """A step known to a factor of e lies between a quarter of it and four times as much."""
+    low, high, _ = ends(10.0, [(9.0, 11.0)], spread=1.0)
+    assert 2 < low < 3
+    assert 35 < high < 45
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    name=st.sampled_from(["mi300x", "mi355x", "b300", "h100"]),
+    by=st.lists(st.integers(10, 40), min_size=4, max_size=4),
+)
+def test_no_machine_is_slower_at_higher_rates(name, by):
+    """Peaks, memory and links, each 1 to 4 times as fast: 5.3 TB/s and twice as many of mi300x."""
+    own = machine(name)
+
+    def up(figure, tenths):
+        return replace(figure, value=figure.value * Integer(tenths) / 10)
+
+    links = zip(own.links, (*by[2:], *by), strict=False)
+    faster = replace(
+        own,
+        matrix={unit: up(figure, by[0]) for unit, figure in own.matrix.items()},
+        bandwidth=up(own.bandwidth, by[1]),
+        links=tuple(replace(link, bandwidth=up(link.bandwidth, n)) for link, n in links),
+    )
+    assert kernels(faster).origin == kernels(own).origin
+    job = sc.job("gpt2", "tp=2,dp=16", {"b": 4, "M": 2}, system=own, stack="megatron-core")
+    assert float(job.replace(system=faster).time().step) <= float(job.time().step) * (1 + 1e-12)
 
 
 def _exact(number):

@@ -81,7 +81,8 @@ def stored_sheet(source: str) -> Sheet:
         InputError: what is there is damaged, or no part of a pipeline is read.
     """
     if Path(source, PIPELINE).is_file():
-        return _pipeline(source)
+        rows = tuple((name, *_part(one)) for name, one in components(Path(source)).items())
+        return Sheet(f"Pipeline {Path(source).name}", headed("part, parameters>, is"), rows)
     header = stored(source)
     if header is None:
         raise InputError(f"{source}: there are no safetensors files")
@@ -100,11 +101,6 @@ def _types(source: str, header: Header) -> Sheet:
         *((f"{buffers} buffers are no parameters",) if buffers else ()),
     )
     return Sheet(f"Weights of {Path(source).name}", columns, tuple(rows), notes)
-
-
-def _pipeline(source: str) -> Sheet:
-    rows = tuple((name, *_part(one)) for name, one in components(Path(source)).items())
-    return Sheet(f"Pipeline {Path(source).name}", headed("part, parameters>, is"), rows)
 
 
 def _part(one: Document | str) -> tuple[Cell, Cell]:

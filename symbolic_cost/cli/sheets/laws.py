@@ -9,13 +9,12 @@ from math import exp
 from symbolic_cost.emit.charts import Curve, Curves
 from symbolic_cost.emit.sheet import Column, Sheet, headed, stacked
 from symbolic_cost.errors import InputError, quote, refuse, unknown
-from symbolic_cost.published.errata import errata
+from symbolic_cost.published.results import errata
 from symbolic_cost.reading import in_digits
 from symbolic_cost.scaling import laws
 from symbolic_cost.scaling.allocate import Allocation
 from symbolic_cost.scaling.closed import closed
-from symbolic_cost.scaling.fits import Fit
-from symbolic_cost.scaling.frontier import PowerLaw
+from symbolic_cost.scaling.fits import Fit, PowerLaw
 from symbolic_cost.scaling.law import FLOP, Law
 from symbolic_cost.scaling.optimum import Optimum
 from symbolic_cost.systems.prices import facts

@@ -6,7 +6,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
-from symbolic_cost.jobs.open_machine import figure_unit
+from symbolic_cost.jobs.inputs import figure_unit
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.strategy import parse_strategy

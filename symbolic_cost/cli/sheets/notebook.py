@@ -67,7 +67,6 @@ def _explained(value: Explained) -> Sheet:
 
 @sheet_of.register
 def _setup(value: Setup) -> Sheet:
-    """Tabulate the totals of a job."""
     return _totals(value.rows, f"{value.model.name}, run this way", value.value, header(value))
 
 
@@ -91,7 +90,6 @@ def _totals(table: CostTable, title: str, bound: object, notes: tuple[str, ...])
 
 @sheet_of.register
 def _model(value: Model) -> Sheet:
-    """Tabulate the parts of a model."""
     rows = tuple(
         (part.path, part.repeat, len(part.ops), ", ".join(op.path for op in part.ops))
         for part in value.parts
@@ -103,7 +101,6 @@ def _model(value: Model) -> Sheet:
 
 @sheet_of.register
 def _strategy(value: Strategy) -> Sheet:
-    """Tabulate what a strategy splits."""
     rows = tuple(
         (name, " x ".join(map(str, degrees)), STRATEGIES[name].meaning)
         for name, degrees in value.degrees.items()
@@ -117,7 +114,6 @@ def _strategy(value: Strategy) -> Sheet:
 
 @sheet_of.register
 def _conventions(value: Conventions) -> Sheet:
-    """Tabulate what formulas say of conventions."""
     rows: list[tuple[Cell, ...]] = [
         ("FLOP of a sum of n products", plain(value.contraction(n))),
         *((f"bytes of one element: {role.value}", plain(value.sizes.of(role))) for role in Role),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 
@@ -13,7 +13,7 @@ from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.jobs.header import header, microbatches, stack_note
 from symbolic_cost.jobs.tables.seconds import interval_notes
 from symbolic_cost.jobs.timed import Timed
-from symbolic_cost.ledger import Phase, Quantity, Units
+from symbolic_cost.ledger import Quantity, Units
 from symbolic_cost.parallel.states import precision
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.records import dataclass
@@ -56,11 +56,13 @@ def explained_sheet(timed: Timed) -> Sheet:
     and gathers of weights stand beside its ops, so that the shares add up to one.
     """
     stage = _slowest(timed)
+    told = (f"{name} {gain:.2%}" for name, gain in gains(timed))
+    machine = timed.setup.machine
     notes = (
         f"ops of the {stage.stage} stage, which sets the pace; {microbatches(timed.microbatches)}",
         stack_note(timed.setup),
         *(() if timed.interval is None else interval_notes(timed.interval)),
-        *_helps(timed),
+        *((f"a tenth better shortens the step by: {', '.join(told)}",) if machine else ()),
         *timed.warnings,
         *header(timed.setup),
     )
@@ -94,16 +96,19 @@ def _slowest(timed: Timed) -> StageTimes:
 def _ops(timed: Timed) -> Iterator[TimeShare]:
     """Yield the ops of the slowest stage, and what it waits or idles for besides."""
     stage, count = _slowest(timed), timed.microbatches
-    flop = _flop(timed, stage)
-    machine, policy = timed.setup.machine, precision(timed.setup.training.precision)
-    peak = timed.number(machine.peak(policy.units)) if machine else None
+    flop = sums(
+        ((row.path, row.phase), timed.number(timed.setup.value(row.expr)))
+        for row in timed.step.table[stage.stage]
+        if row.quantity is Quantity.FLOP and row.units is Units.MATRIX
+    )
     time_shares = Integer(0)
     for op in stage.ops:
         times = timed.setup.value(stage.counts[op.path]) * count
         once = timed.number(op.time)
         time_shares += times * once
         busy, work = timed.number(op.busy), flop.get((op.path, op.phase), Integer(0))
-        reached = float(work / (busy * peak)) if work != 0 and busy != 0 and peak else None
+        peak = _peak(timed, op) if work != 0 and busy != 0 else None
+        reached = None if peak is None else float(work / (busy * peak))
         phase = op.phase.value.replace("_", " ")
         yield TimeShare(
             op.path, phase, times, float(once), float(times * once), reached, _bound(timed, op)
@@ -112,16 +117,15 @@ def _ops(timed: Timed) -> Iterator[TimeShare]:
     yield TimeShare("(sends, gathers, idle)", "", Integer(0), float(rest), float(rest), None, _REST)
 
 
+def _peak(timed: Timed, op: OpTime) -> Expr | None:
+    """Return the peak of the units that an op's products run on [FLOP/s]."""
+    machine, rates = timed.setup.machine, timed.setting.timing.rates
+    plain = precision(timed.setup.training.precision).units
+    units = plain if rates is None else rates.units(op.path, op.kind, op.phase)
+    return None if machine is None else timed.number(machine.peak(units))
+
+
 _REST = "neighbours, weights of blocks or the host"
-
-
-def _flop(timed: Timed, stage: StageTimes) -> Mapping[tuple[str, Phase], Expr]:
-    """Return the FLOP of the matrix units of every op and phase, once."""
-    return sums(
-        ((row.path, row.phase), timed.number(timed.setup.value(row.expr)))
-        for row in timed.step.table[stage.stage]
-        if row.quantity is Quantity.FLOP and row.units is Units.MATRIX
-    )
 
 
 def _bound(timed: Timed, op: OpTime) -> str:
@@ -143,18 +147,10 @@ _MEANINGS = {
 
 
 def _parts(timed: Timed) -> Iterator[TimeShare]:
-    """Yield the parts of the step besides the microbatches."""
     for part in STEP_PARTS:
         if part != "microbatches":
             took = float(timed.numbers[part])
             yield TimeShare(f"({part})", "", Integer(0), took, took, None, _MEANINGS[part])
-
-
-def _helps(timed: Timed) -> tuple[str, ...]:
-    """Say how much shorter the step is where one rate is a tenth better, the most first."""
-    told = (f"{name} {gain:.2%}" for name, gain in gains(timed))
-    machine = timed.setup.machine
-    return (f"a tenth better shortens the step by: {', '.join(told)}",) if machine else ()
 
 
 def gains(timed: Timed) -> list[tuple[str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 
@@ -10,9 +11,9 @@ from sympy import Expr
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.extrema import Max
-from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header, scheduled
 from symbolic_cost.jobs.letters import lettered
+from symbolic_cost.jobs.peaks import fit
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Phase, Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
@@ -23,7 +24,7 @@ from symbolic_cost.symbols import Active
 
 def memory_sheet(setup: Setup) -> Sheet:
     """Tabulate quantities and moments: formula, value, share of the peak."""
-    training, fits = setup.training, () if setup.machine is None else fit(setup).summary
+    training, fits = setup.training, _stages(setup)
     setup = lettered(setup)
     table = setup.memory_rows
     bind(table, setup.values)
@@ -55,6 +56,18 @@ def memory_sheet(setup: Setup) -> Sheet:
     return Sheet(
         f"Memory of one rank of {setup.model.name}", columns, tuple(rows), notes, setup.names
     )
+
+
+def _stages(setup: Setup) -> Iterator[str]:
+    """Say whether all stages fit, and that the table's may not be the one that holds most."""
+    fits = None if setup.machine is None else fit(setup)
+    yield from () if fits is None else fits.summary
+    others = [stage for stage in setup.structure.stages if stage is not setup.stage]
+    if fits is None or not fits.peaks:
+        if others:
+            yield f"of stage {setup.stage} alone; a machine says which stage holds most"
+    elif fits.peaks[fits.fullest].size > fits.peaks[setup.stage].size:
+        yield f"stage {fits.fullest} holds more than stage {setup.stage}: --stage {fits.fullest}"
 
 
 def _at(moment: str) -> str:

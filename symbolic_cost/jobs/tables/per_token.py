@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from sympy import Expr
 
-from symbolic_cost.analysis.differences import Side, differences
 from symbolic_cost.analysis.forms import factored
+from symbolic_cost.analysis.verdict import Side, differences
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS, TokenConventions, token_conventions
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Sheet, headed

@@ -95,7 +95,6 @@ def stages_sheet(work: Setup) -> Sheet:
 
 
 def _mesh(work: Setup) -> dict[str, int]:
-    """Return the ranks of every mesh axis, innermost first."""
     mesh = {}
     for name, degree in arranged(work.strategy.mesh, work.methods.order).items():
         known = work.value(degree)

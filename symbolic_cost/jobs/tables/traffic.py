@@ -23,7 +23,13 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
     work = lettered(work)
     work.bound  # noqa: B018 - refuses numbers that do not fit
     totals = {"sent by one rank": work.sent_by_rank, "sent by the cluster": work.sent_by_cluster}
-    rows = [_row(work, entries, per_op=per_op) for entries in _alike(work, per_op=per_op)]
+    alike: dict[tuple[object, ...], list[Traffic]] = {}
+    for entry in communication_rows(work.rows, work.training.microbatches):
+        place = (entry.path, entry.message) if per_op else ()
+        alike.setdefault((entry.meshes, entry.phase, entry.kind, *place), []).append(entry)
+    met = [*dict.fromkeys(meshes for meshes, *_ in alike)]
+    order = alike if per_op else sorted(alike, key=lambda what: met.index(what[0]))
+    rows = [_row(work, entries, per_op=per_op) for entries in [alike[what] for what in order]]
     width = len(_columns(per_op=per_op))
     for label, sent in totals.items():
         for mesh, total in {**sent, "all": Add(*sent.values())}.items():
@@ -67,17 +73,6 @@ def _columns(*, per_op: bool) -> tuple[Column, ...]:
     first = "op, pass, collective, group" if per_op else "group, pass, collective"
     message = ", message, message value> [byte]" if per_op else ""
     return headed(f"{first}, ranks>, calls>{message}, sent, sent value> [byte]")
-
-
-def _alike(work: Setup, *, per_op: bool) -> list[list[Traffic]]:
-    """Join what differs in the tensor alone, or in op and message as well."""
-    alike: dict[tuple[object, ...], list[Traffic]] = {}
-    for entry in communication_rows(work.rows, work.training.microbatches):
-        place = (entry.path, entry.message) if per_op else ()
-        alike.setdefault((entry.meshes, entry.phase, entry.kind, *place), []).append(entry)
-    met = [*dict.fromkeys(meshes for meshes, *_ in alike)]
-    order = alike if per_op else sorted(alike, key=lambda what: met.index(what[0]))
-    return [alike[what] for what in order]
 
 
 def _row(work: Setup, entries: list[Traffic], *, per_op: bool) -> tuple[Cell, ...]:

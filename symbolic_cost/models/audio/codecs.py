@@ -27,7 +27,7 @@ _APART = (1, 3, 9)
 """How far positions of windows are in the units of DAC."""
 
 
-def _samples(shape: Shape, channels: int, steps: tuple[int, ...]) -> Trail:
+def samples(shape: Shape, channels: int, steps: tuple[int, ...]) -> Trail:
     """Return a trail at a recording."""
     length = tokens_of(shape) * prod(steps)
     sizes = {"b": shape.b, "c0": Integer(channels), "x0": length}
@@ -40,7 +40,7 @@ def _modelled(fields: Fields, trail: Trail, source: str) -> Model:
     return Model(fields.family, parts(trail, fields.family), trail.sizes, source=source, axes=known)
 
 
-def _steps(fields: Fields, name: str, usual: tuple[int, ...]) -> tuple[int, ...]:
+def steps_of(fields: Fields, name: str, usual: tuple[int, ...]) -> tuple[int, ...]:
     """Read the steps of the convolutions that thin samples out."""
     steps = fields.items(name, usual)
     fine = bool(steps) and all(map(is_size, steps)) and min(steps, default=0) > 1
@@ -75,7 +75,7 @@ def _filling(widths: list[int], steps: tuple[int, ...], snake: Snake, conv: Wrap
 
 def oobleck(fields: Fields, shape: Shape) -> Model:
     """Declare the autoencoder of Stable Audio, whose kernels have learned lengths."""
-    steps = _steps(fields, "downsampling_ratios", (2, 4, 4, 8, 8))
+    steps = steps_of(fields, "downsampling_ratios", (2, 4, 4, 8, 8))
     factors = fields.items("channel_multiples", (1, 2, 4, 8, 16))
     fine = len(factors) == len(steps) and all(map(is_size, factors))
     problem = f"as many sizes as downsampling_ratios has, {len(steps)}, are accepted"
@@ -85,7 +85,7 @@ def oobleck(fields: Fields, shape: Shape) -> Model:
     problem = f"half of encoder_hidden_size = {hidden} are means, which is decoded"
     fields.require(holds=hidden == 2 * latent, problem=problem, name="decoder_input_channels")
     fields.refuse()
-    trail, snake = _samples(shape, channels, steps), Snake(("alpha", "beta"))
+    trail, snake = samples(shape, channels, steps), Snake(("alpha", "beta"))
     wide = (1, *factors)
     down = _thinning([hidden * factor for factor in wide], steps, snake, Weighted)
     up = _filling([later * factor for factor in wide[::-1]], steps[::-1], snake, Weighted)
@@ -101,7 +101,7 @@ def oobleck(fields: Fields, shape: Shape) -> Model:
 
 def dac(fields: Fields, shape: Shape) -> Model:
     """Declare a DAC: what one codebook leaves, the next one codes."""
-    steps = _steps(fields, "downsampling_ratios", (2, 4, 8, 8))
+    steps = steps_of(fields, "downsampling_ratios", (2, 4, 8, 8))
     hidden, later = (
         fields.size("encoder_hidden_size", 64),
         fields.size("decoder_hidden_size", 1536),
@@ -113,14 +113,14 @@ def dac(fields: Fields, shape: Shape) -> Model:
     width = fields.size("codebook_dim", 8)
     fields.ignore("hidden_size", "hop_length", "upsampling_ratios", "sampling_rate")
     fields.refuse()
-    trail, snake = _samples(shape, 1, steps), Snake()
+    trail, snake = samples(shape, 1, steps), Snake()
     wide = hidden * 2 ** len(steps)
     layers: dict[str, Layer] = {
-        "encoder": _thinning([hidden * 2**i for i in range(len(steps) + 1)], steps, snake, _plain),
+        "encoder": _thinning([hidden * 2**i for i in range(len(steps) + 1)], steps, snake, plain),
         "latents": heard(wide, 3),
         "codes": Residual(Chain({"book": Repeated(Coded(size, width), books)})),
         "decoder": _filling(
-            [later // 2**i for i in range(len(steps) + 1)], steps[::-1], snake, _plain
+            [later // 2**i for i in range(len(steps) + 1)], steps[::-1], snake, plain
         ),
         "conv_out": heard(1, 7),
         "act": Activation("tanh"),
@@ -129,59 +129,84 @@ def dac(fields: Fields, shape: Shape) -> Model:
     return _modelled(fields, trail, "kumar-2023")
 
 
-def _plain(conv: Conv | Spread) -> Layer:
+def plain(conv: Conv | Spread) -> Layer:
+    """Return a convolution as it is."""
     return conv
 
 
 def encodec(fields: Fields, shape: Shape) -> Model:
     """Declare an EnCodec, whose codes are no weights, so that nothing flows through them."""
-    steps = _steps(fields, "upsampling_ratios", (8, 5, 4, 2))
-    filters, hidden = fields.size("num_filters", 32), fields.size("hidden_size", 128)
-    depth, growth = fields.size("num_residual_layers", 1), fields.size("dilation_growth_rate", 2)
-    kernel, last, inner = (
-        fields.size(f"{name}kernel_size", usual)
-        for name, usual in (("", 7), ("last_", 7), ("residual_", 3))
-    )
-    channels, squeezed = fields.size("audio_channels", 1), fields.size("compress", 2)
-    problem = f"{squeezed} does not divide num_filters = {filters}"
-    fields.require(holds=filters % squeezed == 0, problem=problem, name="compress")
-    short = fields.flag("use_conv_shortcut", default=True)
+    steps = steps_of(fields, "upsampling_ratios", (8, 5, 4, 2))
     memory = Memory(fields.size("num_lstm_layers", 2))
+    channels = fields.size("audio_channels", 1)
+    short = fields.flag("use_conv_shortcut", default=True)
+    last = fields.size("last_kernel_size", 7)
+    encoder, decoder = stages(
+        fields, steps, channels, last, conv=Weighted, memory=memory, short=short
+    )
     books, size = _books(fields, prod(steps)), fields.size("codebook_size", 1024)
     fields.refuse()
+    trail = samples(shape, channels, steps)
+    coded = Unlearned(Chain({**encoder, "codes": Repeated(Coded(size), books)}))
+    Chain({"encoder": coded, "decoder": Chain(decoder)}).declare("", trail)
+    return _modelled(fields, trail, "defossez-2022")
+
+
+def stages(
+    fields: Fields,
+    steps: tuple[int, ...],
+    channels: int,
+    last: int,
+    *,
+    conv: Wrap,
+    memory: Memory | None = None,
+    short: bool,
+) -> tuple[dict[str, Layer], dict[str, Layer]]:
+    """Return the layers of EnCodec that thin samples out to its width, and those that fill them.
+
+    Args:
+        fields: of the codec.
+        steps: of the convolutions.
+        channels: of the samples.
+        last: kernel of the last convolution.
+        conv: what it makes of its convolutions.
+        memory: behind the stages and before them, or None.
+        short: whether a convolution stands beside every unit.
+    """
+    filters, hidden = fields.size("num_filters", 32), fields.size("hidden_size", 128)
+    depth, growth = fields.size("num_residual_layers", 1), fields.size("dilation_growth_rate", 2)
+    kernel, inner = fields.size("kernel_size", 7), fields.size("residual_kernel_size", 3)
+    squeezed = fields.size("compress", 2)
+    problem = f"{squeezed} does not divide num_filters = {filters}"
+    fields.require(holds=filters % squeezed == 0, problem=problem, name="compress")
     elu = Activation("elu")
 
     def unit(width: int, apart: int) -> Layer:
-        narrow = Weighted(heard(width // squeezed, inner, 1, apart))
         inside: dict[str, Layer] = {
             "act1": elu,
-            "conv1": narrow,
+            "conv1": conv(heard(width // squeezed, inner, 1, apart)),
             "act2": elu,
-            "conv2": Weighted(heard(width, 1)),
+            "conv2": conv(heard(width, 1)),
         }
-        beside = Chain({"conv": Weighted(heard(width, 1))}) if short else None
+        beside = Chain({"conv": conv(heard(width, 1))}) if short else None
         return Residual(Chain(inside), beside)
 
     def units(width: int) -> dict[str, Layer]:
         return {f"unit{j}": unit(width, growth**j) for j in range(depth)}
 
-    encoder: dict[str, Layer] = {"conv_in": Weighted(heard(filters, kernel))}
+    encoder: dict[str, Layer] = {"conv_in": conv(heard(filters, kernel))}
     decoder: dict[str, Layer] = {}
     for i, step in enumerate(reversed(steps)):
         width = filters * 2**i
-        thin = Weighted(heard(2 * width, 2 * step, step))
+        thin = conv(heard(2 * width, 2 * step, step))
         encoder[f"stage{i}"] = Chain({**units(width), "act": elu, "thin": thin})
-        fill = Weighted(Spread(width, 2 * step, step))
+        fill = conv(Spread(width, 2 * step, step))
         decoder = {f"stage{i}": Chain({"act": elu, "fill": fill, **units(width)}), **decoder}
     widest = filters * 2 ** len(steps)
-    encoder |= {"memory": memory, "act": elu, "conv_out": Weighted(heard(hidden, last))}
-    codes = Repeated(Coded(size), books)
-    start: dict[str, Layer] = {"conv_in": Weighted(heard(widest, kernel)), "memory": memory}
-    decoder = {**start, **decoder, "act": elu, "conv_out": Weighted(heard(channels, last))}
-    trail = _samples(shape, channels, steps)
-    coded = Unlearned(Chain({**encoder, "codes": codes}))
-    Chain({"encoder": coded, "decoder": Chain(decoder)}).declare("", trail)
-    return _modelled(fields, trail, "defossez-2022")
+    remembered: dict[str, Layer] = {"memory": memory} if memory else {}
+    encoder |= {**remembered, "act": elu, "conv_out": conv(heard(hidden, last))}
+    start: dict[str, Layer] = {"conv_in": conv(heard(widest, kernel)), **remembered}
+    return encoder, {**start, **decoder, "act": elu, "conv_out": conv(heard(channels, last))}
 
 
 def _books(fields: Fields, hop: int) -> int:

@@ -3,15 +3,11 @@
 Source: gulati-2020, section 2.
 """
 
-from __future__ import annotations
-
-from dataclasses import field
-
 from symbolic_cost.layers.conformer import Gated, halved
 from symbolic_cost.layers.disentangled import Disentangled
 from symbolic_cost.models.encoders.encoder import Encoder
 from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 
 @dataclass(frozen=True)

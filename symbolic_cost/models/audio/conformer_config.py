@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from sympy import Expr
@@ -13,6 +14,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.spectrogram_frontend import Thinned
 from symbolic_cost.layers.speech_frontend import Sound, Step
+from symbolic_cost.layers.transducer import Transduced
 from symbolic_cost.models.audio.conformer import Conformer
 from symbolic_cost.models.audio.recordings import (
     CTC,
@@ -28,9 +30,10 @@ from symbolic_cost.models.audio.recordings import (
 )
 from symbolic_cost.models.encoder_decoders.seq2seq import Source
 from symbolic_cost.models.encoders.changes import Tables
-from symbolic_cost.models.encoders.config import running
-from symbolic_cost.models.encoders.encoder import ATTENTION, Traits
+from symbolic_cost.models.encoders.config import Numbers, running
+from symbolic_cost.models.encoders.encoder import ATTENTION, Head, Traits
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
 
@@ -75,10 +78,42 @@ def spectral(fields: Fields, shape: Shape) -> Model:
 
 def parakeet(fields: Fields, shape: Shape) -> Model:
     """Declare a Parakeet, a Conformer behind convolutions that thin a spectrogram out."""
+    head = Predicted(output=Output.BIAS)
+    family, numbers, source = _heard(fields, shape, {CTC: head})
+    return recorded(fields, shape, family, numbers, source)
+
+
+def transducer(fields: Fields, shape: Shape) -> Model:
+    """Declare a Parakeet that says of every frame, and of half as many tokens, what follows."""
+    inner = fields.part("encoder_config") or fields.holding({})
+    inner = inner.holding({"hidden_act": "silu", **inner.source.values})
+    inner.text("model_type", "parakeet_encoder", ("parakeet_encoder",))
+    head = Transduced(
+        fields.size("num_decoder_layers", 2),
+        FUNCTIONS[fields.text("hidden_act", "relu", tuple(FUNCTIONS))],
+    )
+    words, width = fields.size("vocab_size", 8193), fields.size("decoder_hidden_size", 640)
+    told = words
+    if fields.family == "parakeet_tdt":
+        told += len(fields.items("durations", (0, 1, 2, 3, 4)))
+    family, numbers, source = _heard(inner, shape, {"ForRNNT": head, "ForTDT": head})
+    sizes: Tables = {"y_t": source.frames // 2, "u_t": width, "n_t": 4, "v_t": told}
+    sizes |= {f"{name}_{i}": width for name in "om" for i in range(head.layers + 1)}
+    fields.refuse()
+    source = having(replace(source, glossary={**source.glossary, **head.axes()}), sizes)
+    model = recorded(inner, shape, family, numbers | {"V": words}, source)
+    half = f"a text of {source.frames // 2} tokens, half of {source.frames} frames"
+    return replace(model, notes=(*model.notes, half))
+
+
+def _heard(
+    fields: Fields, shape: Shape, told: Mapping[str, Head]
+) -> tuple[Conformer, Numbers, Source]:
+    """Read the encoder of a Parakeet."""
     biased, heads = fields.flag("attention_bias", default=True), fields.size("num_attention_heads")
     if fields.size("num_key_value_heads", heads) != heads:
         fields.note("num_key_value_heads", f"only the {heads} of num_attention_heads is declared")
-    family = replace(PARAKEET, heads={CTC: Predicted(output=Output.BIAS)})
+    family = replace(PARAKEET, heads=told)
     family = replace(_convolved(fields, family, "b s_rel"), branch=Branch())
     if not biased:
         family = replace(
@@ -91,8 +126,8 @@ def parakeet(fields: Fields, shape: Shape) -> Model:
     numbers = sizes_of(fields)
     front, source = _thinned(fields, tokens_of(shape))
     family = replace(family, words=front)
-    source = having(source, _kernels(fields, family, numbers["e"], source.frames))
-    return recorded(fields, shape, family, numbers, source)
+    kernels = _kernels(fields, family, numbers["e"], source.frames)
+    return family, numbers, having(source, kernels)
 
 
 def _convolved(

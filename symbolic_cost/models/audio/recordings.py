@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Expr
 
+from symbolic_cost import symbols
 from symbolic_cost.axes import axes
 from symbolic_cost.layers import conformer as convolved
 from symbolic_cost.layers import speech_frontend
@@ -28,6 +29,7 @@ from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
 from symbolic_cost.records import dataclass
@@ -125,12 +127,13 @@ def recorded(
     if "masked" in family.unused and not _masks(fields):
         kept = {name: axes for name, axes in family.unused.items() if name != "masked"}
         family = replace(family, unused=kept)
-    head = head_of(fields, family)
+    head, summed = head_of(fields, family), False
     if head in LABELLED and head in family.heads:
         numbers |= {"n_classes": classes_of(fields)}
         summed = fields.flag("use_weighted_layer_sum", default=False)
-        problem = "only false is declared: the last layer is judged"
-        fields.require(holds=not summed, problem=problem, name="use_weighted_layer_sum")
+        if fields.family == "sew":  # whose layers see fewer frames than its head
+            problem = "only false is declared: the last layer is judged"
+            fields.require(holds=not summed, problem=problem, name="use_weighted_layer_sum")
     if isinstance(family.heads.get(head), Quantized) and isinstance(family.words, Sound):
         family = replace(family, words=replace(family.words, steps=family.words.steps | Step.HAND))
         source = having(source, _codes(fields, numbers))
@@ -143,7 +146,26 @@ def recorded(
     fields.refuse()
     every = encoder.Sizes(tables=source.sizes, known={**_KNOWN, **source.glossary})
     model = family.declare(fields.family, replace(shape, l=source.frames), every, head)
-    return replace(model, bindings=numbers)
+    return replace(weighed(model) if summed else model, bindings=numbers)
+
+
+def weighed(model: Model) -> Model:
+    """Return a model whose head sees what all layers and the first embedding give, weighed.
+
+    Of 12 layers, 13 streams are kept side by side until their sum is taken.
+    """
+    *trunk, head = model.parts
+    ops = (
+        pointwise("keep", "x[b r e] -> streams[n_w b r e]", "copy"),
+        pointwise("weigh", "streams[n_w b r e], *w[n_w] -> sum[b r e]", "mul", sums="n_w"),
+        *(op.mapped(lambda o: o.renamed("sum") if o.tensor == "x" else o) for op in head.ops),
+    )
+    return replace(
+        model,
+        parts=(*trunk, replace(head, ops=ops)),
+        sizes={**model.sizes, "n_w": symbols.n_layers + 1},
+        axes={**model.axes, **axes("n_w whole")},
+    )
 
 
 def _codes(fields: Fields, numbers: Numbers) -> Tables:

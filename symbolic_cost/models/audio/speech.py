@@ -19,7 +19,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.padded_heads import PaddedCore
 from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.speech_frontend import Sound, Trait, Wave, wave_sizes
-from symbolic_cost.models.audio.recordings import SAMPLES, dropped, tokens_of
+from symbolic_cost.models.audio.recordings import SAMPLES, dropped, tokens_of, weighed
 from symbolic_cost.models.encoder_decoders import seq2seq
 from symbolic_cost.models.encoder_decoders.config import bart_numbers, declared
 from symbolic_cost.models.encoder_decoders.config import running as seq2seq_running
@@ -61,14 +61,12 @@ def whisper(fields: Fields, shape: Shape) -> Model:
     mels = fields.size("num_mel_bins", 80)
     front = Sound(waves, dropped(family.branch), places="r")
     sizes, known, _ = wave_sizes(waves, mels, Integer(2 * frames))
+    summed = False
     if fields.head.endswith(RECORDED):
         sizes["w_t"] = fields.size("classifier_proj_size", 256)
-        if fields.flag("use_weighted_layer_sum", default=False):
-            fields.note(
-                "use_weighted_layer_sum", "only false is declared: the last layer is judged"
-            )
+        summed = fields.flag("use_weighted_layer_sum", default=False)
     family = replace(family, entry=front, tables=("", "@token"))
-    return declared(
+    model = declared(
         fields,
         shape,
         family,
@@ -76,6 +74,7 @@ def whisper(fields: Fields, shape: Shape) -> Model:
         own,
         source=Source(Integer(frames), sizes, {**speech_frontend.AXES, **known}),
     )
+    return weighed(model) if summed else model
 
 
 def speech_to_text(fields: Fields, shape: Shape) -> Model:

@@ -5,13 +5,8 @@ Axes: as in `recordings`; r_f and t_f frames, e_u features of one position that 
 Source: wu-2021, section 4.
 """
 
-from __future__ import annotations
-
-from dataclasses import replace
-
 from sympy import Expr
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.speech_frontend import Sound, Step
 from symbolic_cost.models.audio.recordings import (
@@ -26,20 +21,14 @@ from symbolic_cost.models.audio.recordings import (
     tokens_of,
     waved,
 )
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.encoders.config import running
 from symbolic_cost.models.encoders.encoder import SEQUENCE, TRUNK, Encoder
-from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
+from symbolic_cost.ops.declare import Model, Op, Part, axes, conv, einsum, scope, stored, view
 from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.graph import Model, Part, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact
 
 _FRAMES = {"r": "r_f", "l": "r_f", "t": "t_f"}

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.models.decoders.decoder import Decoder, path_of
 from symbolic_cost.models.decoders.kinds import FULL, Kind
-from symbolic_cost.ops.graph import Part
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Part, view
 
 if TYPE_CHECKING:
     from symbolic_cost.models.decoders.layouts import Layout

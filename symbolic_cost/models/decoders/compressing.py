@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 
 from sympy import Expr, Integer, floor
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Axis, Glossary
 from symbolic_cost.extrema import Min
 from symbolic_cost.layers import compressed_attention
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.compressed_attention import CompressedAttention
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.decoders.config import declared, decoder_of
 from symbolic_cost.models.decoders.kinds import EXPERTS, SLIDES
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Axis, Glossary, Model, Op
+from symbolic_cost.records import dataclass, field, replace
 
 SPARSE, HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"
 _RATES: Mapping[str, int] = {SPARSE: 4, HEAVY: 128}
@@ -53,13 +49,11 @@ class Compressing:
 
     @property
     def axes(self) -> Glossary:
-        """Roles of its axes."""
         names = {axis: self._names.get(axis, axis) for axis in compressed_attention.AXES}
         entries = compressed_attention.AXES.items()
         return {names[a]: Axis(names[a], one.role, one.copy) for a, one in entries}
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return retitled(self.layer.ops(), self._names)
 
     def on(self, shape: Shape) -> Compressing:
@@ -70,7 +64,6 @@ class Compressing:
         return self
 
     def sizes(self, shape: Shape) -> Mapping[str, Expr]:
-        """Return the sizes of its own axes."""
         before, all_of = floor(shape.c / self.rate), floor((shape.c + shape.l) / self.rate)
         parts = 2 if self.kind == SPARSE else 1
         near = Min(shape.c, symbols.W - 1) + shape.l
@@ -90,7 +83,6 @@ class Compressing:
         return {**{self._names[a]: size for a, size in own.items()}, **fixed, "g_s": heads}
 
     def read(self, fields: Fields) -> tuple[Compressing, dict[str, int]]:
-        """Return the layer and its sizes by symbol."""
         width, rotated = fields.size("head_dim", 512), _rotated(fields)
         heads, groups = fields.size("num_attention_heads"), fields.size("o_groups", 8)
         fields.require(
@@ -124,7 +116,6 @@ class Compressing:
 
 
 def _rotated(fields: Fields) -> int:
-    """Read the rotated part of a head: a width, or a share."""
     width = fields.size("head_dim", 512)
     given = fields.optional_size("qk_rope_head_dim")
     usual = given / width if given else 1 / 8
@@ -141,11 +132,7 @@ def deepseek_v4(fields: Fields, shape: Shape) -> Model:
     core = replace(core, steps=core.steps & Step.DROP | Step.MASK | Step.SINK | Step.COPY)
     mixers = {
         SLIDES: Compressing(SLIDES, CompressedAttention(core, pooled="")),
-        SPARSE: Compressing(
-            SPARSE,
-            CompressedAttention(core, indexed="chosen"),
-            rates[SPARSE],
-        ),
+        SPARSE: Compressing(SPARSE, CompressedAttention(core, indexed="chosen"), rates[SPARSE]),
         HEAVY: Compressing(HEAVY, CompressedAttention(core), rates[HEAVY]),
     }
     fields.ignore("num_key_value_heads", "n_shared_experts", "num_nextn_predict_layers")
@@ -174,7 +161,6 @@ def deepseek_v4(fields: Fields, shape: Shape) -> Model:
 
 
 def _rates(fields: Fields) -> Mapping[str, int]:
-    """Read how many positions make a compressed one."""
     part = fields.part("compress_rates")
     rates = {kind: part.size(kind, rate) if part else rate for kind, rate in _RATES.items()}
     for kind, key in ((SPARSE, "compress_rate_csa"), (HEAVY, "compress_rate_hca")):
@@ -201,7 +187,6 @@ def _kinds(fields: Fields, layers: int) -> list[str]:
 
 
 def _experts(fields: Fields, layers: int) -> None:
-    """Check that every layer has experts, which some choose by the token itself."""
     listed, hashed = fields.items("mlp_layer_types"), fields.optional_size("num_hash_layers", 3)
     if not (
         not listed or (len(listed) == layers and all(one in ("moe", "hash_moe") for one in listed))

@@ -8,7 +8,6 @@ Blocks of one kind are one part with a repeat count, so depth and experts cost n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
 from enum import Flag, StrEnum, auto
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -52,27 +51,15 @@ from symbolic_cost.models.decoders.kinds import (
 from symbolic_cost.models.decoders.mixers import Beside, Mixer
 from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, scope, view
+from symbolic_cost.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields
 
 AXES = glossary(
-    attention.AXES,
-    attention_core.AXES,
-    differential.AXES,
-    gated.AXES,
-    latent.AXES,
-    mlp.AXES,
-    moe.AXES,
-    rotary.AXES,
-    tokens.AXES,
-    axes("n_e hidden, one whole"),
+    *(layer.AXES for layer in (attention, attention_core, differential, gated, latent, mlp, moe)),
+    *(rotary.AXES, tokens.AXES, axes("n_e hidden, one whole")),
 )
 
 
@@ -223,13 +210,7 @@ class Decoder:
         steps = own.steps | step if on else own.steps & ~step
         return self.attended(core=replace(own, steps=steps))
 
-    def declare(
-        self,
-        name: str,
-        kinds: Iterable[Kind],
-        shape: Shape,
-        predicted: int = 0,
-    ) -> Model:
+    def declare(self, name: str, kinds: Iterable[Kind], shape: Shape, predicted: int = 0) -> Model:
         """Declare the model.
 
         Args:
@@ -278,7 +259,6 @@ class Decoder:
         return (angles(self.rotated.value, self.reads.angles),) if turns else ()
 
     def _fitted(self, shape: Shape, *, shared: bool) -> Decoder:
-        """Return the family as it runs on a shape."""
         fitted = replace(self, mixers={name: m.on(shape) for name, m in self.mixers.items()})
         if isinstance(self.attention, LatentAttention):
             if shape.c != 0 and self.attention.expansion is Expansion.OWN:
@@ -321,7 +301,6 @@ class Decoder:
         return kind.mixer != NONE and (other is None or isinstance(other, Beside))
 
     def _mixer(self, kind: Kind) -> Layer:
-        """Return what brings positions together in layers of a kind."""
         attention = self.attention
         if kind.mixer in self.mixers:
             return self.mixers[kind.mixer]
@@ -329,7 +308,6 @@ class Decoder:
         return replace(attention, **{**usual, **self.variants}.get(kind.mixer, {}))  # type: ignore[arg-type]
 
     def _side_by_side(self, attention: Layer, layer: Layer) -> tuple[Op, ...]:
-        """Declare a block whose two branches read the same x."""
         shared = self.order is Order.SHARED_NORM
         second = "attention.entry" if shared else "mlp.entry"
         norm = (self.branch.normed("norm"),)

@@ -17,7 +17,6 @@ before and after every layer, its heads too, and has experts of which one sees e
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from types import MappingProxyType
 
 from symbolic_cost.errors import InputError, looked_up
 from symbolic_cost.layers.attention import Bias, HeadNorm, Sources
@@ -113,138 +112,128 @@ _FALCON = Decoder(
     reads=Reads({"bias": every_bias}, widening=4),
 ).stepping(Step.CAST, on=False)
 
-DECODERS: Mapping[str, Decoder] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("gpt2", "gpt-sw3"),
-            replace(GPT2, perceptron=MLP("gelu_new", call=Call.ADDMM)).attended(call=Call.ADDMM),
-        ),
-        # Its logits are of colours, which lack the token that begins.
-        "imagegpt": replace(
-            GPT2,
-            perceptron=MLP("quick_gelu", call=Call.ADDMM),
-            head=Logits("w"),
-            branch=replace(GPT2.branch, norm=Norm.RMS),
-        ).attended(call=Call.ADDMM),
-        "opt": Decoder(
-            replace(STILL, core=CORE),
-            MLP("relu"),
-            tokens=_PLACED,
-            head=TIED,
-            branch=replace(LAYER, outcome=Outcome.DROP),
-            reads=Reads({"enable_bias": every_bias}, offset=2),
-            sizes=ONE_EACH,
-        ),
-        "bloom": Decoder(
-            STILL,
-            MLP("gelu_tanh"),
-            tokens=Tokens(norm=Norm.LAYER),
-            head=TIED,
-            branch=LAYER,
-            reads=Reads(widening=4),
-            sizes=ONE_EACH,
-        ),
-        "gpt_neox": Decoder(
-            replace(PARTLY, bias=Bias.BOTH),
-            MLP("gelu"),
-            branch=LAYER,
-            order=Order.OWN_NORMS,
-            reads=Reads(BIAS, share=Share(PART, Fraction(1, 4))),
-            sizes=ONE_EACH,
-        ).stepping(Step.WHOLE, on=True),
-        "gptj": DENSE_DECODERS["codegen"],
-        **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _FALCON),
-        "llama": Decoder(reads=Reads(BIASES)),
-        "mistral": Decoder(windows=Windows(0, 4096)),
-        "mixtral": Decoder(
-            windows=Windows(0), sparse=Sparse.ALWAYS, reads=Reads(expert_width="intermediate_size")
-        ),
-        "qwen2": Decoder(replace(ATTENTION, bias=Bias.INNER), windows=_UPPER),
-        "qwen3": Decoder(NORMED, windows=_UPPER, reads=Reads(BIAS, head_width=128)),
-        "qwen3_moe": Decoder(
-            NORMED,
-            experts=MixtureOfExperts(shares=Shares.PLAIN),
-            windows=_UPPER,
-            sparse=Sparse.EVERY_NTH,
-            reads=Reads(SHARES),
-        ),
-        "gemma": _GEMMA,
-        "gemma2": replace(
-            _GEMMA,
-            branch=_SANDWICH,
-            head=Logits(steps=Exit.CAP | Exit.LOSS),
-            windows=Windows(2, 4096),
-        ).stepping(Step.CAP, on=True),
-        "gemma3_text": _GEMMA_3,
-        "gemma3": _GEMMA_3,
-        "gemma3n_text": replace(_LATE, head=Logits(steps=Exit.CAP | Exit.LOSS)),
-        **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), _LATE),
-        "phi3": Decoder(windows=Windows(0), reads=Reads(share=Share(PART, 1))).stepping(
-            Step.WHOLE | Step.ARRANGE, on=True
-        ),
-        "deepseek_v2": replace(
-            _LATENT,
-            experts=replace(_LATENT.experts, shares=Shares.PLAIN),
-            reads=Reads(NORMALISED),
-        ),
-        "deepseek_v3": replace(_LATENT, reads=Reads(NORMALISED)).attended(query="r_q"),
-        "kimi_k2": replace(_LATENT, reads=Reads(NORMALISED)).attended(query="r_q"),
-        "gpt_oss": Decoder(
-            BIASED,
-            experts=MixtureOfExperts(bias=Bias.BOTH),
-            windows=Windows(2, 128),
-            sparse=Sparse.ALWAYS,
-            reads=Reads(BIAS, "intermediate_size", head_width=64),
-        ).stepping(Step.SINK, on=True),
-        "olmo": Decoder(branch=Branch(Norm.LAYER_BARE), reads=Reads(BIAS, angles=":single")),
-        "olmo2": Decoder(
-            _OLMO_2,
-            branch=Branch(Norm.RMS_WIDE, Placing.RESULT),
-            reads=Reads(BIAS, angles=":single"),
-        ),
-        "olmoe": Decoder(
-            _WIDE_NORMED,
-            experts=MixtureOfExperts(shares=Shares.PLAIN),
-            sparse=Sparse.ALWAYS,
-            reads=Reads(SHARES, "intermediate_size"),
-        ),
-        "cohere": Decoder(
-            replace(ATTENTION, norm=Norm.LAYER_WRITTEN),
-            head=TIED,
-            branch=Branch(Norm.LAYER_WRITTEN),
-            order=Order.SHARED_NORM,
-            reads=Reads(BIAS),
-        ),
-        "phi": Decoder(
-            replace(PARTLY, bias=Bias.BOTH),
-            MLP("gelu_new"),
-            head=Logits("w", steps=Exit.BIAS | Exit.LOSS),
-            branch=LAYER,
-            order=Order.SHARED_NORM,
-            reads=Reads(share=Share(PART, Fraction(1, 2))),
-        ),
-        "starcoder2": Decoder(
-            BIASED,
-            MLP("gelu_tanh"),
-            head=TIED,
-            branch=LAYER,
-            windows=Windows(0),
-            reads=Reads({"use_bias": every_bias}),
-        ),
-        "granite": Decoder(tokens=_SCALED, reads=Reads(BIASES)),
-        **DENSE_DECODERS,
-        **MIXTURES,
-        **HYBRIDS,
-    }
-)
+DECODERS: Mapping[str, Decoder] = {
+    **dict.fromkeys(
+        ("gpt2", "gpt-sw3"),
+        replace(GPT2, perceptron=MLP("gelu_new", call=Call.ADDMM)).attended(call=Call.ADDMM),
+    ),
+    # Its logits are of colours, which lack the token that begins.
+    "imagegpt": replace(
+        GPT2,
+        perceptron=MLP("quick_gelu", call=Call.ADDMM),
+        head=Logits("w"),
+        branch=replace(GPT2.branch, norm=Norm.RMS),
+    ).attended(call=Call.ADDMM),
+    "opt": Decoder(
+        replace(STILL, core=CORE),
+        MLP("relu"),
+        tokens=_PLACED,
+        head=TIED,
+        branch=replace(LAYER, outcome=Outcome.DROP),
+        reads=Reads({"enable_bias": every_bias}, offset=2),
+        sizes=ONE_EACH,
+    ),
+    "bloom": Decoder(
+        STILL,
+        MLP("gelu_tanh"),
+        tokens=Tokens(norm=Norm.LAYER),
+        head=TIED,
+        branch=LAYER,
+        reads=Reads(widening=4),
+        sizes=ONE_EACH,
+    ),
+    "gpt_neox": Decoder(
+        replace(PARTLY, bias=Bias.BOTH),
+        MLP("gelu"),
+        branch=LAYER,
+        order=Order.OWN_NORMS,
+        reads=Reads(BIAS, share=Share(PART, Fraction(1, 4))),
+        sizes=ONE_EACH,
+    ).stepping(Step.WHOLE, on=True),
+    "gptj": DENSE_DECODERS["codegen"],
+    **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _FALCON),
+    "llama": Decoder(reads=Reads(BIASES)),
+    "mistral": Decoder(windows=Windows(0, 4096)),
+    "mixtral": Decoder(
+        windows=Windows(0), sparse=Sparse.ALWAYS, reads=Reads(expert_width="intermediate_size")
+    ),
+    "qwen2": Decoder(replace(ATTENTION, bias=Bias.INNER), windows=_UPPER),
+    "qwen3": Decoder(NORMED, windows=_UPPER, reads=Reads(BIAS, head_width=128)),
+    "qwen3_moe": Decoder(
+        NORMED,
+        experts=MixtureOfExperts(shares=Shares.PLAIN),
+        windows=_UPPER,
+        sparse=Sparse.EVERY_NTH,
+        reads=Reads(SHARES),
+    ),
+    "gemma": _GEMMA,
+    "gemma2": replace(
+        _GEMMA, branch=_SANDWICH, head=Logits(steps=Exit.CAP | Exit.LOSS), windows=Windows(2, 4096)
+    ).stepping(Step.CAP, on=True),
+    "gemma3_text": _GEMMA_3,
+    "gemma3": _GEMMA_3,
+    "gemma3n_text": replace(_LATE, head=Logits(steps=Exit.CAP | Exit.LOSS)),
+    **dict.fromkeys(("gemma4_text", "gemma4_unified_text"), _LATE),
+    "phi3": Decoder(windows=Windows(0), reads=Reads(share=Share(PART, 1))).stepping(
+        Step.WHOLE | Step.ARRANGE, on=True
+    ),
+    "deepseek_v2": replace(
+        _LATENT, experts=replace(_LATENT.experts, shares=Shares.PLAIN), reads=Reads(NORMALISED)
+    ),
+    "deepseek_v3": replace(_LATENT, reads=Reads(NORMALISED)).attended(query="r_q"),
+    "kimi_k2": replace(_LATENT, reads=Reads(NORMALISED)).attended(query="r_q"),
+    "gpt_oss": Decoder(
+        BIASED,
+        experts=MixtureOfExperts(bias=Bias.BOTH),
+        windows=Windows(2, 128),
+        sparse=Sparse.ALWAYS,
+        reads=Reads(BIAS, "intermediate_size", head_width=64),
+    ).stepping(Step.SINK, on=True),
+    "olmo": Decoder(branch=Branch(Norm.LAYER_BARE), reads=Reads(BIAS, angles=":single")),
+    "olmo2": Decoder(
+        _OLMO_2, branch=Branch(Norm.RMS_WIDE, Placing.RESULT), reads=Reads(BIAS, angles=":single")
+    ),
+    "olmoe": Decoder(
+        _WIDE_NORMED,
+        experts=MixtureOfExperts(shares=Shares.PLAIN),
+        sparse=Sparse.ALWAYS,
+        reads=Reads(SHARES, "intermediate_size"),
+    ),
+    "cohere": Decoder(
+        replace(ATTENTION, norm=Norm.LAYER_WRITTEN),
+        head=TIED,
+        branch=Branch(Norm.LAYER_WRITTEN),
+        order=Order.SHARED_NORM,
+        reads=Reads(BIAS),
+    ),
+    "phi": Decoder(
+        replace(PARTLY, bias=Bias.BOTH),
+        MLP("gelu_new"),
+        head=Logits("w", steps=Exit.BIAS | Exit.LOSS),
+        branch=LAYER,
+        order=Order.SHARED_NORM,
+        reads=Reads(share=Share(PART, Fraction(1, 2))),
+    ),
+    "starcoder2": Decoder(
+        BIASED,
+        MLP("gelu_tanh"),
+        head=TIED,
+        branch=LAYER,
+        windows=Windows(0),
+        reads=Reads({"use_bias": every_bias}),
+    ),
+    **dict.fromkeys(
+        ("granite", "granite_docling_text"), Decoder(tokens=_SCALED, reads=Reads(BIASES))
+    ),
+    **DENSE_DECODERS,
+    **MIXTURES,
+    **HYBRIDS,
+}
 """Families by model_type."""
 
 
 def symbolic(
-    name: str,
-    shape: Shape = TRAINING,
-    decoder: Decoder | None = None,
-    predicted: int = 0,
+    name: str, shape: Shape = TRAINING, decoder: Decoder | None = None, predicted: int = 0
 ) -> Model:
     """Declare a decoder family, every size a symbol.
 

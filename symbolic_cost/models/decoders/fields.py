@@ -162,7 +162,6 @@ def _expert_sizes(fields: Fields, decoder: Decoder) -> Numbers:
 
 
 def _shared_width(fields: Fields, decoder: Decoder, width: int) -> int:
-    """Read the width of the experts that see every token, together."""
     key = decoder.reads.shared_width
     if key:
         return fields.size(key)

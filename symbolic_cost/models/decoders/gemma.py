@@ -7,8 +7,6 @@ Gemma 3n the residual stream has copies (layers/altup.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from symbolic_cost.axes import Glossary, axes, glossary
@@ -22,16 +20,13 @@ from symbolic_cost.layers.rotary import angles
 from symbolic_cost.models.decoders.decoder import Decoder, Habit, path_of
 from symbolic_cost.models.decoders.kinds import FULL, MOST_LAYERS, SLIDES, Kind
 from symbolic_cost.models.decoders.other_heads import WIDE, turned
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, Part, Place, pointwise, scope, view
+from symbolic_cost.records import dataclass, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields
 
-TAKING = MappingProxyType({SLIDES: "taking_sliding", FULL: "taking_full"})
+TAKING = {SLIDES: "taking_sliding", FULL: "taking_full"}
 """Layers that take keys and values of another layer, by the kind of that."""
 
 WIDENED = "widened"
@@ -85,13 +80,11 @@ class Gemma3(Decoder):
     """A Gemma 3: beside layers that slide, full ones rotate by angles of their own."""
 
     def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
-        """Declare the angles that layers rotate by, those of full layers apart."""
         own = super().turning(kinds)
         apart = (replace(op, path="full_angles") for op in turned(own))
         return (*own, *apart) if _apart(kinds) else own
 
     def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
-        """Declare the blocks."""
         parts = zip(super().blocks(kinds), kinds, strict=True)
         return tuple(
             replace(part, ops=turned(part.ops)) if _apart(kinds) and kind.mixer == FULL else part
@@ -100,7 +93,6 @@ class Gemma3(Decoder):
 
 
 def _apart(kinds: tuple[Kind, ...]) -> bool:
-    """Return whether some layers slide and others do not."""
     return {SLIDES, FULL} <= {kind.mixer for kind in kinds}
 
 
@@ -110,7 +102,6 @@ class Gemma(Decoder):
 
     @property
     def own_axes(self) -> Glossary:
-        """Roles of axes that this family alone has."""
         return glossary(per_layer.AXES, altup.AXES, axes("f_y inner"))
 
     @property
@@ -124,7 +115,6 @@ class Gemma(Decoder):
         return "n_s" in self.lengths
 
     def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
-        """Declare the angles that layers rotate by, those of full layers apart."""
         full = (angles("d_s"),) if FULL in self.mixers else ()
         apart = (replace(op, path="full_angles") for op in turned(full))
         return (*super().turning(kinds), *apart)
@@ -149,12 +139,10 @@ class Gemma(Decoder):
         return (*before, *parts, *after)
 
     def _giver(self, kind: Kind, kinds: tuple[Kind, ...]) -> str:
-        """Return the path of the layers whose keys and values others take."""
         own = next(mixer for mixer, taking in TAKING.items() if taking == kind.mixer)
         return path_of(next(other for other in kinds if other.mixer == own), kinds)
 
     def _handed_on(self, kind: Kind, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
-        """Declare keys and values that layers of a kind hand on, if others take them."""
         if TAKING.get(kind.mixer) not in {other.mixer for other in kinds}:
             return ()
         key = SLIDING.key if kind.mixer == SLIDES else attention_core.FULL.key
@@ -170,7 +158,6 @@ class Gemma(Decoder):
         return {name: name for name in ("keys", "values") if kind.mixer in TAKING.values()}
 
     def block(self, kind: Kind) -> tuple[Op, ...]:
-        """Declare one block from x to y."""
         own, ports = self._mixer(kind).ops(), self.ports(kind)
         if self.copied:
             return self._copied_block(own, self._dense(kind).ops(), ports)
@@ -182,13 +169,11 @@ class Gemma(Decoder):
         )
 
     def _perceptron(self, kind: Kind, x: str, y: str) -> tuple[Op, ...]:
-        """Declare the perceptron's branch, beside which experts may run."""
         if kind.sparse:
             return self.branch.around("mlp", self._beside_experts(), x, y, residual=x)
         return self.branch.around("mlp", self._dense(kind).ops(), x, y)
 
     def _dense(self, kind: Kind) -> GatedMLP:
-        """Return the perceptron of layers of a kind."""
         width = "f_y" if kind.layer == WIDENED else "f"
         below = Norm.LAYER_BARE if kind.layer == THINNED else None
         return GatedMLP(self.perceptron.function, width=width, thinned=below)
@@ -210,7 +195,6 @@ class Gemma(Decoder):
         )
 
     def _opened(self, x: str, y: str) -> tuple[Op, ...]:
-        """Declare the branch of a layer's own features."""
         own = per_layer.opening(self.perceptron.function)
         plain = Branch(self.branch.norm, self.branch.placing.NONE)
         return plain.around("per_layer", own, x, y, per_layer="per_layer")

@@ -1,7 +1,5 @@
 """GPT: pre-norm transformer decoder with learned positions and a tied output head."""
 
-from dataclasses import field, replace
-
 from sympy import Expr
 
 from symbolic_cost import symbols
@@ -17,9 +15,8 @@ from symbolic_cost.models.decoders.kinds import DENSE, FULL, Kind
 from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.decoders.switches import LAYER, ONE_EACH, TIED
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op
+from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact, size
 
 GPT2 = Decoder(
@@ -101,7 +98,6 @@ class GPT:
         return Shape(exact(self.b), exact(self.l))
 
     def _decoder(self) -> Decoder:
-        """Return GPT-2 with other parts and sizes."""
         width, heads = exact(self.e), exact(self.h)
         entry = Entry.POSITION | Entry.DROP if self.dropout else Entry.POSITION
         return replace(

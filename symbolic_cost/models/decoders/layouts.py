@@ -112,6 +112,44 @@ def ruled(rule: Callable[[int, int], str], **others: str) -> Callable[[Fields, i
     return kinds
 
 
+def turned(rule: Callable[[int, int], str], *, still: bool) -> Callable[[Fields, int], Layout]:
+    """Return what reads layers that slide or are full, by a rule or as listed.
+
+    Args:
+        rule: the mixer of a layer, of so many.
+        still: whether full layers are not rotated, where `rope_parameters` has no word on them.
+    """
+
+    def kinds(fields: Fields, layers: int) -> Layout:
+        listed = layout_of_list(fields, layers) if fields.items("layer_types") else ()
+        mixers = [*listed] or [rule(n, layers) for n in range(layers)]
+        problem = f"{FULL} or {SLIDES} is accepted"
+        fields.require(holds={*mixers} <= {FULL, SLIDES}, problem=problem, name="layer_types")
+        if SLIDES not in mixers:
+            fields.ignore("sliding_window")
+        ropes = fields.source.values.get("rope_parameters")
+        ropes = ropes if isinstance(ropes, Mapping) else {}
+        if SLIDES in mixers and ropes.get(SLIDES, ropes) is None:
+            fields.note("rope_parameters", "layers that slide without rotation are not declared")
+        unturned = ropes[FULL] is None if FULL in ropes else still
+        return [UNTURNED if one == FULL and unturned else one for one in mixers], []
+
+    return kinds
+
+
+def glimmer(fields: Fields, layers: int) -> Layout:
+    """Read Muse Glimmer's layers: every fourth, counted from the last, is full and not rotated."""
+    rule = turned(lambda n, layers: SLIDES if (layers - 1 - n) % 4 else FULL, still=True)
+    mixers, followers = rule(fields, layers)
+    bases = fields.items("layer_rope_theta", [mixer == SLIDES for mixer in mixers])
+    fields.require(
+        holds=[bool(base) for base in bases] == [mixer == SLIDES for mixer in mixers],
+        problem="0 for layers that are full, and for no other, is declared",
+        name="layer_rope_theta",
+    )
+    return mixers, followers
+
+
 def flint(fields: Fields, layers: int) -> Layout:
     """Read Flint's layers: those that do not slide are not rotated; the first two are dense."""
     mixers, _ = ruled(_every_fourth, **{FULL: UNTURNED})(fields, layers)

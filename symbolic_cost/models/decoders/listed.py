@@ -9,19 +9,16 @@ from dataclasses import replace
 
 from sympy import Integer
 
-from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers.attention import Gate, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import SLIDING, Step
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.decoders.config import build, declared, decoder_of
 from symbolic_cost.models.decoders.decoder import Decoder, Share
 from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, MOST_LAYERS, SLIDES
 from symbolic_cost.models.decoders.other_heads import GROUPS, WIDE, OtherHeads
 from symbolic_cost.models.decoders.plan import listed_kinds, perceptrons
 from symbolic_cost.models.decoders.switches import PART
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.declare import Axis, Model, Part, Place, Role, stored
 
 
 def minimax_m3(fields: Fields, shape: Shape) -> Model:
@@ -49,7 +46,12 @@ _ONES = (
 def mimo_v2_flash(fields: Fields, shape: Shape) -> Model:
     """Declare a MiMo-V2-Flash: sliding layers have twice the key/value heads, and sinks."""
     decoder = decoder_of(fields)
-    _followed(fields)
+    before = fields.optional_size("sliding_window_size")
+    fields.ignore("sliding_window_size")
+    if before is not None:
+        values = {**fields.source.values, "sliding_window": before + 1}
+        values.pop("sliding_window_size")
+        fields.source = replace(fields.source, values=values)
     _alike(fields)
     own = decoder.stepping(Step.SINK, on=True).attended(at=SLIDING).attention
 
@@ -89,16 +91,6 @@ def _alike(fields: Fields) -> None:
         own = fields.optional_size(name)
         problem = f"only {size} is declared"
         fields.require(holds=own in (None, size), problem=problem, name=name)
-
-
-def _followed(fields: Fields) -> None:
-    """Take a window that is given without the query's own position."""
-    before = fields.optional_size("sliding_window_size")
-    fields.ignore("sliding_window_size")
-    if before is not None:
-        values = {**fields.source.values, "sliding_window": before + 1}
-        values.pop("sliding_window_size")
-        fields.source = replace(fields.source, values=values)
 
 
 def laguna(fields: Fields, shape: Shape) -> Model:

@@ -5,16 +5,14 @@ from dataclasses import replace
 from sympy import Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import glossary
 from symbolic_cost.layers import tokens
 from symbolic_cost.layers.duality import Duality
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.tokens import Logits, Tokens
-from symbolic_cost.models.decoders.mixers_state import Dual, StateSpace, biases
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.models.build import Fields, Shape
+from symbolic_cost.models.decoders.mixers_linear import Dual, StateSpace, biases
+from symbolic_cost.ops.declare import Model, Part, Place, glossary, scope
 
 _LETTERS = {symbols.h_s: symbols.h, symbols.q_s: symbols.q, symbols.g_s: symbols.g}
 """Symbols of heads, which no others need to be told from here."""

@@ -7,21 +7,17 @@ the glossary's symbols, and what a configuration says of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Axis, Glossary
 from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.residual import Layer
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Axis, Glossary, Op, pointwise, scope
+from symbolic_cost.records import dataclass, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields
@@ -74,19 +70,15 @@ class Lettered:
 
     @property
     def axes(self) -> Glossary:
-        """Roles of its axes."""
         return renamed(self.glossary)
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         return retitled(self.layer.ops(), letters_of(self.glossary))
 
     def on(self, shape: Shape) -> Self:  # noqa: ARG002 - it runs alike on every shape
-        """Return the layer itself."""
         return self
 
     def sizes(self, shape: Shape) -> Mapping[str, Expr]:
-        """Return the sizes of its own axes."""
         return {f"{axis}_s": size for axis, size in self.lengths(shape).items()}
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
@@ -104,7 +96,6 @@ class Chunked(Lettered):
     """A layer whose recurrence runs in chunks, or in steps for a decode step."""
 
     def on(self, shape: Shape) -> Self:
-        """Return the layer as it runs on a shape."""
         form = Form.STEPS if shape.by_steps else Form.CHUNKED
         return replace(self, layer=replace(self.layer, form=form))
 
@@ -118,11 +109,9 @@ class Beside:
 
     @property
     def axes(self) -> Glossary:
-        """Roles of its axes."""
         return self.mixer.axes
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the mixer alone."""
         return self.mixer.ops()
 
     def with_attention(self, attention: Layer) -> tuple[Op, ...]:
@@ -134,14 +123,11 @@ class Beside:
         )
 
     def on(self, shape: Shape) -> Beside:
-        """Return the mixer as it runs on a shape."""
         return replace(self, mixer=self.mixer.on(shape))
 
     def sizes(self, shape: Shape) -> Mapping[str, Expr]:
-        """Return the sizes of its own axes."""
         return self.mixer.sizes(shape)
 
     def read(self, fields: Fields) -> tuple[Beside, dict[str, int]]:
-        """Return the mixer as a configuration has it, and its sizes by symbol."""
         mixer, numbers = self.mixer.read(fields)
         return replace(self, mixer=mixer), numbers

@@ -1,8 +1,7 @@
-"""Linear and recurrent mixers: delta rules, short convolutions, Griffin's and RWKV's layers."""
+"""Linear, recurrent and state-space mixers, from delta rules to Mamba-2's layers."""
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from sympy import Expr, Integer, ceiling
@@ -10,16 +9,18 @@ from sympy import Expr, Integer, ceiling
 from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import delta, lightning, rglru, rwkv, short_convolution
+from symbolic_cost.layers import delta, duality, lightning, rglru, rwkv, short_convolution, ssm
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.delta import Decay, GatedDelta
+from symbolic_cost.layers.duality import Duality
 from symbolic_cost.layers.lightning import Lightning
 from symbolic_cost.layers.rglru import GatedRecurrence
 from symbolic_cost.layers.rwkv import TimeMix
 from symbolic_cost.layers.short_convolution import ShortConv
+from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.models.decoders.mixers import Chunked, Lettered
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields
@@ -36,7 +37,6 @@ class Delta(Chunked):
     glossary: ClassVar[Glossary] = delta.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
-        """Return the sizes of its own axes under the layer's letters."""
         chunks = ceiling(shape.l / CHUNK)
         heads, values = symbols.g_s, symbols.h_s
         return super().lengths(shape) | {
@@ -51,7 +51,6 @@ class Delta(Chunked):
         }
 
     def read(self, fields: Fields) -> tuple[Self, dict[str, int]]:
-        """Return the layer and its sizes by symbol."""
         heads, values = fields.size("linear_num_key_heads"), fields.size("linear_num_value_heads")
         fields.require(
             holds=values % heads == 0,
@@ -76,11 +75,9 @@ class Short(Lettered):
     glossary: ClassVar[Glossary] = short_convolution.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
-        """Return the sizes of its own axes under the layer's letters."""
         return super().lengths(shape) | {"three": Integer(3), "j": symbols.J}
 
     def read(self, fields: Fields) -> tuple[Short, dict[str, int]]:
-        """Return the layer as a configuration has it, and its sizes by symbol."""
         biased = fields.flag("conv_bias", default=False)
         numbers = {"J": fields.size("hidden_size"), "K": fields.size("conv_L_cache", 3)}
         return Short(ShortConv(Bias.BOTH if biased else Bias.NONE)), numbers
@@ -94,7 +91,6 @@ class LightningMixer(Chunked):
     glossary: ClassVar[Glossary] = lightning.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
-        """Return the sizes of its own axes under the layer's letters."""
         block = symbols.C
         before = ceiling(shape.l / block) - 1
         some = Min(before, Integer(1))
@@ -110,7 +106,6 @@ class LightningMixer(Chunked):
         }
 
     def read(self, fields: Fields) -> tuple[LightningMixer, dict[str, int]]:
-        """Return the layer and its sizes by symbol."""
         width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
         numbers = {
             "h_s": heads,
@@ -127,7 +122,6 @@ class ChannelDelta(Delta):
     layer: GatedDelta = field(default_factory=lambda: GatedDelta(decay=Decay.NARROW))
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
-        """Return the sizes of its own axes under the layer's letters."""
         return super().lengths(shape) | {"u": symbols.k_s}
 
     def read(self, fields: Fields) -> tuple[Self, dict[str, int]]:
@@ -153,7 +147,6 @@ class WideDelta(ChannelDelta):
     layer: GatedDelta = field(default_factory=lambda: GatedDelta(decay=Decay.WIDE))
 
     def read(self, fields: Fields) -> tuple[Self, dict[str, int]]:
-        """Return the layer and its sizes by symbol."""
         heads = fields.size("linear_num_heads", fields.size("num_attention_heads"))
         width = fields.size("linear_head_dim", fields.size("head_dim", 128))
         kernel = fields.size("linear_conv_kernel_dim", fields.size("short_conv_kernel_size", 4))
@@ -168,11 +161,9 @@ class Griffin(Lettered):
     glossary: ClassVar[Glossary] = rglru.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
-        """Return the sizes of its own axes under the layer's letters."""
         return super().lengths(shape) | {"h": symbols.h_s, "d": symbols.q_s, "v": symbols.q_s}
 
     def read(self, fields: Fields) -> tuple[Griffin, dict[str, int]]:
-        """Return the layer and its sizes by symbol."""
         width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
         inner = fields.size("lru_width", width)
         if inner % heads != 0:
@@ -189,9 +180,125 @@ class Time(Lettered):
     glossary: ClassVar[Glossary] = rwkv.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
-        """Return the sizes of its own axes under the layer's letters."""
         return super().lengths(shape) | {"j": symbols.J}
 
     def read(self, fields: Fields) -> tuple[Time, dict[str, int]]:
-        """Return the layer and its sizes by symbol."""
         return self, {"J": fields.size("attention_hidden_size", fields.size("hidden_size"))}
+
+
+def biases(fields: Fields) -> Bias:
+    """Return which products of a state-space layer have a bias."""
+    outer = Bias.OUTPUT if fields.flag("use_bias", default=False) else Bias.NONE
+    return outer | (Bias.INNER if fields.flag("use_conv_bias", default=True) else Bias.NONE)
+
+
+@dataclass(frozen=True)
+class StateSpace(Lettered):
+    """Mamba's layer; its inner width and its rank follow from the width unless given.
+
+    Args:
+        inner: field that may give the inner width.
+    """
+
+    layer: SelectiveScan = field(default_factory=SelectiveScan)
+    inner: str = ""
+    glossary: ClassVar[Glossary] = ssm.AXES
+
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        rank, state = symbols.r_dt, symbols.N
+        heads = {"n": symbols.h_s, "i": symbols.J / symbols.h_s} if self.layer.heads else {}
+        return (
+            super().lengths(shape)
+            | heads
+            | {
+                "j": symbols.J,
+                "s": state,
+                "low": rank,
+                "mixed": rank + 2 * state,
+                "two": Integer(2),
+            }
+        )
+
+    def read(self, fields: Fields) -> tuple[StateSpace, dict[str, int]]:
+        width = fields.size("hidden_size")
+        rank = fields.source.values.get("mamba_dt_rank", fields.source.values.get("time_step_rank"))
+        low = -(-width // 16)
+        if rank == "auto":
+            fields.ignore("mamba_dt_rank", "time_step_rank")
+        inner = width * fields.size("expand", 2)
+        numbers = {
+            "J": fields.size(self.inner, inner) if self.inner else inner,
+            "N": fields.size("state_size", 16),
+            "K": fields.size("conv_kernel", 4),
+            "r_dt": low if rank == "auto" else fields.size("time_step_rank", low),
+        }
+        if self.layer.heads:
+            numbers["h_s"] = fields.size("n_mamba_heads", 2)
+            if numbers["J"] % numbers["h_s"] != 0:
+                fields.note(
+                    "n_mamba_heads", f"{numbers['h_s']} heads do not divide {numbers['J']} channels"
+                )
+        return replace(self, layer=replace(self.layer, bias=biases(fields))), numbers
+
+
+@dataclass(frozen=True)
+class Dual(Chunked):
+    """Mamba-2's layer.
+
+    Args:
+        free: whether the heads make the inner width, whatever `expand` says.
+    """
+
+    layer: Duality = field(default_factory=Duality)
+    free: bool = False
+    glossary: ClassVar[Glossary] = duality.AXES
+
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        chunks = ceiling(shape.l / symbols.C)
+        heads, width, groups = symbols.h_s, symbols.q_s, symbols.g_s
+        return super().lengths(shape) | {
+            "h": heads,
+            "d": width,
+            "g": groups,
+            "s": symbols.N,
+            "m": heads * width + 2 * groups * symbols.N,
+            "z": chunks,
+            **dict.fromkeys(("i", "j"), symbols.C),
+            **dict.fromkeys(("zo", "zi"), chunks + 1),
+        }
+
+    def read(self, fields: Fields) -> tuple[Dual, dict[str, int]]:
+        heads, groups = fields.size("mamba_num_heads", 128), fields.size("n_groups", 1)
+        width = self._width(fields, heads)
+        if heads % groups != 0:
+            fields.note("n_groups", f"{groups} groups do not divide {heads} heads")
+        numbers = {
+            "h_s": heads,
+            "q_s": width,
+            "g_s": groups,
+            "N": fields.size("state_size", 128),
+            "K": fields.size("conv_kernel", 4),
+            "C": fields.size("chunk_size", 256),
+        }
+        if numbers["N"] <= 1:
+            fields.note("state_size", "1 is no product of states")
+        fields.require(holds=numbers["C"] > 1, problem="1 is no chunk", name="chunk_size")
+        normed = fields.flag("mamba_rms_norm", default=self.layer.normed)
+        return replace(self, layer=replace(self.layer, bias=biases(fields), normed=normed)), numbers
+
+    def _width(self, fields: Fields, heads: int) -> int:
+        if self.free:
+            return fields.size("mamba_head_dim", 64)
+        stated = fields.optional_size("mamba_d_ssm")
+        expanded = fields.size("hidden_size") * fields.size("expand", 2)
+        inner = stated or expanded
+        if fields.source.values.get("mamba_d_head") == "auto":
+            fields.ignore("mamba_d_head")
+            return max(inner // heads, 1)
+        width = fields.size("mamba_head_dim", max(inner // heads, 1))
+        fields.require(
+            holds=heads * width == inner,
+            problem=f"{heads} heads of width {width} do not make the inner width {inner}",
+            name="mamba_num_heads",
+        )
+        return width

@@ -7,21 +7,18 @@ from dataclasses import replace
 
 from sympy import Integer
 
-from symbolic_cost.axes import axes, glossary
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch
-from symbolic_cost.models.bound import bound
+from symbolic_cost.models.build import Fields, Shape, bound, is_size
 from symbolic_cost.models.config import imported
 from symbolic_cost.models.decoders import decoder
 from symbolic_cost.models.encoders import encoder
-from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.nested.towers import tower
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.declare import Model, Part, axes, glossary
 from symbolic_cost.ops.unread import stored, unused_weights
 
 _NEW_ROWS = 8
@@ -29,8 +26,7 @@ _NEW_ROWS = 8
 
 _CROSS = (
     *Branch(Norm.RMS).around(
-        "cross",
-        replace(decoder.ATTENTION, head_norm=HeadNorm.HEAD, rotated=Rotated.NOTHING).ops(),
+        "cross", replace(decoder.ATTENTION, head_norm=HeadNorm.HEAD, rotated=Rotated.NOTHING).ops()
     ),
     *Branch(Norm.RMS).around("mlp", GatedMLP().ops()),
 )

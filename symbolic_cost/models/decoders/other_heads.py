@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from sympy import Expr
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Glossary, axes
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Glossary, Op, Operand, axes
+from symbolic_cost.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from symbolic_cost.models.fields import Fields
@@ -47,25 +44,20 @@ class OtherHeads:
 
     @property
     def axes(self) -> Glossary:
-        """Roles of its axes."""
         return axes("k_s head, g_s group, d_s width")
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         ops = retitled(self.layer.ops(), self.letters)
         return turned(ops) if "d" in self.letters else ops
 
     def on(self, shape: Shape) -> OtherHeads:  # noqa: ARG002 - it runs alike on every shape
-        """Return the layer itself."""
         return self
 
     def sizes(self, shape: Shape) -> Mapping[str, Expr]:  # noqa: ARG002
-        """Return the sizes of its own axes."""
         heads, queries = symbols.g_s, symbols.h_s if self.queries else symbols.h
         return {"k_s": heads, "g_s": queries / heads, "d_s": symbols.q_s}
 
     def read(self, fields: Fields) -> tuple[OtherHeads, dict[str, int]]:
-        """Return the layer and its sizes by symbol."""
         heads, width = self.sized(fields)
         queries = self.queries or fields.size("num_attention_heads")
         fields.require(

@@ -1,7 +1,5 @@
 """Which layers of a configuration slide and which are mixtures of experts."""
 
-from dataclasses import replace
-
 from symbolic_cost.models.decoders.decoder import Decoder, Habit
 from symbolic_cost.models.decoders.kinds import (
     CHUNKED,
@@ -17,7 +15,7 @@ from symbolic_cost.models.decoders.kinds import (
     numbered_kinds,
 )
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,6 @@ def _window(fields: Fields, width: int | None) -> int | None:
 
 
 def _mixers(fields: Fields, decoder: Decoder, layers: int, window: int | None) -> list[str]:
-    """Return for every layer what brings positions together: as listed, or by the family's rule."""
     windows, first = decoder.windows, 0
     if windows.switched:
         switched_on = fields.flag("use_sliding_window", default=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
+from enum import Flag
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Rotated
@@ -16,33 +16,53 @@ from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Habi
 from symbolic_cost.models.decoders.sizes import Sizes
 
 
-def _all(bias: bool) -> Bias:  # noqa: FBT001 - what a configuration says
-    return Bias.BOTH if bias else Bias.NONE
+def _switch(part: str, field: str, off: object, on: object) -> Switch:
+    """Return what gives a field of a part one of two values."""
+
+    def switch(decoder: Decoder, turned: bool) -> Decoder:  # noqa: FBT001 - as a file says it
+        return replace(
+            decoder, **{part: replace(getattr(decoder, part), **{field: on if turned else off})}
+        )
+
+    return switch
 
 
-def attention_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001 - as it says
-    """Change the bias of all four projections."""
-    return decoder.attended(bias=_all(on))
+def _with(part: str, field: str, piece: Flag) -> Switch:
+    """Return what puts a piece into a field of a part, or takes it out."""
+
+    def switch(decoder: Decoder, turned: bool) -> Decoder:  # noqa: FBT001
+        own = getattr(getattr(decoder, part), field)
+        pieces = own | piece if turned else own & ~piece
+        return _switch(part, field, pieces, pieces)(decoder, turned)
+
+    return switch
 
 
-def input_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change the bias of query, key and value."""
-    own = decoder.attention.bias  # type: ignore[union-attr]
-    return decoder.attended(bias=own | Bias.INNER if on else own & ~Bias.INNER)
-
-
-def output_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change the bias of the output projection."""
-    own = decoder.attention.bias  # type: ignore[union-attr]
-    return decoder.attended(bias=own | Bias.OUTPUT if on else own & ~Bias.OUTPUT)
+attention_bias = _switch("attention", "bias", Bias.NONE, Bias.BOTH)
+input_bias = _with("attention", "bias", Bias.INNER)
+"""The bias of query, key and value."""
+output_bias = _with("attention", "bias", Bias.OUTPUT)
+head_norm = _switch("attention", "head_norm", HeadNorm.NONE, HeadNorm.HEAD)
+"""Whether queries and keys are normalised over each head."""
+separate_norms = _switch("attention", "head_norm", HeadNorm.NONE, HeadNorm.HEADS)
+"""The same, by a scale of every head."""
+heads_gate = _switch("attention", "gate", Gate.NONE, Gate.HEADS)
+"""Whether a value of every head opens what attention gives."""
+normalised = _switch("experts", "shares", Shares.PLAIN, Shares.NORMALISED)
+"""Whether the shares of the chosen experts are divided by their sum."""
+cast_shares = _switch("experts", "shares", Shares.PLAIN, Shares.CAST)
+"""The same; the shares are cast back from single precision."""
+after_norm = _switch("branch", "placing", Placing.PRE, Placing.SANDWICH)
+"""Whether what a branch gives is normalised as well."""
+result_norm = _switch("branch", "placing", Placing.PRE, Placing.RESULT)
+"""Whether what a branch gives is normalised in place of what it takes."""
 
 
 def mlp_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change the bias of the perceptron."""
-    own = decoder.perceptron
-    if isinstance(own, ChannelMix):
+    """Change the bias of the perceptron, where it has one."""
+    if isinstance(decoder.perceptron, ChannelMix):
         return decoder
-    return replace(decoder, perceptron=replace(own, bias=_all(on)))
+    return _switch("perceptron", "bias", Bias.NONE, Bias.BOTH)(decoder, on)
 
 
 def every_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
@@ -53,47 +73,7 @@ def every_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
 def head_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     """Change the bias of the output head."""
     head = decoder.head if isinstance(decoder.head, Logits) else Logits()
-    steps = head.steps | Exit.BIAS if on else head.steps & ~Exit.BIAS
-    return replace(decoder, head=replace(head, steps=steps))
-
-
-def normalised(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change whether the shares of the chosen experts are divided by their sum."""
-    shares = Shares.NORMALISED if on else Shares.PLAIN
-    return replace(decoder, experts=replace(decoder.experts, shares=shares))
-
-
-def cast_shares(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change the same; the shares are cast back from single precision."""
-    shares = Shares.CAST if on else Shares.PLAIN
-    return replace(decoder, experts=replace(decoder.experts, shares=shares))
-
-
-def head_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change whether queries and keys are normalised over each head."""
-    return decoder.attended(head_norm=HeadNorm.HEAD if on else HeadNorm.NONE)
-
-
-def heads_gate(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change whether a value of every head opens what attention gives."""
-    return decoder.attended(gate=Gate.HEADS if on else Gate.NONE)
-
-
-def after_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change whether what a branch gives is normalised as well."""
-    placing = Placing.SANDWICH if on else Placing.PRE
-    return replace(decoder, branch=replace(decoder.branch, placing=placing))
-
-
-def result_norm(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change whether what a branch gives is normalised in place of what it takes."""
-    placing = Placing.RESULT if on else Placing.PRE
-    return replace(decoder, branch=replace(decoder.branch, placing=placing))
-
-
-def separate_norms(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
-    """Change whether queries and keys are normalised by a scale of every head."""
-    return decoder.attended(head_norm=HeadNorm.HEADS if on else HeadNorm.NONE)
+    return _with("head", "steps", Exit.BIAS)(replace(decoder, head=head), on)
 
 
 def unmasked(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
@@ -108,11 +88,11 @@ def centred(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     return replace(unmasked(decoder, on), habits=habits)
 
 
-BIAS: Mapping[str, Switch] = MappingProxyType({"attention_bias": attention_bias})
-INPUT_BIAS: Mapping[str, Switch] = MappingProxyType({"attention_bias": input_bias})
-BIASES: Mapping[str, Switch] = MappingProxyType({**BIAS, "mlp_bias": mlp_bias})
-SHARES: Mapping[str, Switch] = MappingProxyType({**BIAS, "norm_topk_prob": cast_shares})
-NORMALISED: Mapping[str, Switch] = MappingProxyType({"norm_topk_prob": normalised})
+BIAS: Mapping[str, Switch] = {"attention_bias": attention_bias}
+INPUT_BIAS: Mapping[str, Switch] = {"attention_bias": input_bias}
+BIASES: Mapping[str, Switch] = {**BIAS, "mlp_bias": mlp_bias}
+SHARES: Mapping[str, Switch] = {**BIAS, "norm_topk_prob": cast_shares}
+NORMALISED: Mapping[str, Switch] = {"norm_topk_prob": normalised}
 PART = "partial_rotary_factor"
 
 TIED = Logits()

@@ -6,23 +6,19 @@ Axes: those of a decoder; k, g and f of the layers from the n-th on are k_n, g_n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
 
 from sympy import Expr, Integer
 
-from symbolic_cost.axes import Glossary
 from symbolic_cost.layers.attention_core import Step
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.decoders.config import declared, decoder_of
 from symbolic_cost.models.decoders.decoder import AXES, Decoder
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, NONE, Kind
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Glossary, Model, Op, Part, Place
+from symbolic_cost.records import dataclass, replace
 
 _OWN = ("k", "g", "f")
 
@@ -115,11 +111,7 @@ _LISTED = (
 
 
 def _sizes_of_layers(fields: Fields, name: str, layers: int) -> tuple[int, ...]:
-    """Read a size of every layer.
-
-    Raises:
-        InputError: of another number, or no sizes.
-    """
+    """Read a size of every layer."""
     listed = fields.items(name)
     if not (len(listed) == layers and all(map(is_size, listed))):
         fields.note(name, f"{layers} positive integers are accepted, one for every layer")
@@ -186,7 +178,6 @@ def nas(fields: Fields, shape: Shape) -> Model:
 
 
 def _block(fields: Fields, block: object, h: int, e: int) -> Layers:
-    """Read one layer of a search."""
     parts = [block.get(x) if isinstance(block, Mapping) else None for x in ("attention", "ffn")]
     attends, follows = (dict(x) if isinstance(x, Mapping) else {} for x in parts)
     group, factor = attends.pop("n_heads_in_group", None), follows.pop("ffn_mult", None)

@@ -6,21 +6,14 @@ decoder; e_g embeddings beside the stream, e_c both, r_a rank of what a use adds
 queries.
 """
 
-from __future__ import annotations
-
-from symbolic_cost.axes import Glossary, axes
 from symbolic_cost.layers.attention import Attention, Bias, CacheKind, Projection
 from symbolic_cost.layers.attention_core import GROUPED
 from symbolic_cost.models.decoders.decoder import CORE, Decoder, path_of
 from symbolic_cost.models.decoders.kinds import Kind
 from symbolic_cost.models.decoders.layouts import LINEAR
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Part, scope
+from symbolic_cost.ops.declare import Glossary, Operand, Part, axes, einsum, pointwise, scope, view
 from symbolic_cost.ops.op import Op, OperandMap
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 _STREAM, _BOTH = "[b r e]", "[b r e_c]"
@@ -36,7 +29,6 @@ class Zamba(Decoder):
 
     @property
     def own_axes(self) -> Glossary:
-        """Roles of axes that this family alone has."""
         return axes("e_g hidden, e_c hidden, r_a latent, r_q latent")
 
     def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:

@@ -1,17 +1,13 @@
 """Adapters of text to image: maps of an image that steer a UNet, by `_class_name`."""
 
-from __future__ import annotations
-
 from sympy import S
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.unet import Repeated, same
 from symbolic_cost.layers.video import Relaid
+from symbolic_cost.models.build import Fields, Model, Shape, is_size
 from symbolic_cost.models.diffusion.transformers import sample
 from symbolic_cost.models.diffusion.unet import modelled, trail_of
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
 
 _KINDS = ("full_adapter", "full_adapter_xl", "light_adapter")
 

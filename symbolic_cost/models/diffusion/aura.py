@@ -3,8 +3,6 @@
 Axes: as in `diffusion`; n_p tokens of the prompt, n_g learned tokens before it.
 """
 
-from __future__ import annotations
-
 from math import isqrt
 
 from sympy import Integer
@@ -15,6 +13,7 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.blocks import (
     block,
     double_block,
@@ -32,13 +31,8 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Model, Part, Place, einsum, pointwise, view
 
 _LEARNED, _MULTIPLE = 8, 256
 """Tokens before a prompt, and what divides the width of perceptrons."""
@@ -83,7 +77,7 @@ def auraflow(fields: Fields, shape: Shape) -> Model:
         Part("time", conditioned((TIME,))),
         Part("prompt", _PROMPT),
         Part("embedding", Patches(Piece.BIAS, Places.ALL).ops()),
-        Part("block", unbiased(double), symbols.n_layers, streams, Place.BLOCK),
+        Part("block", unbiased(double), symbols.n_layers, streams, Place.LEADING),
         Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
         Part("single.block", unbiased(whole), singles, {"x": "joined", **condition}, Place.BLOCK),
         Part("image", image_alone(), takes={"x": "single.block"}),

@@ -1,19 +1,14 @@
 """Autoencoders of latents, by `_class_name`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from dataclasses import field
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.unet import GROUPS, Block, Enlarged, First, Repeated, attention, same
 from symbolic_cost.layers.video import Relaid, Unlearned
+from symbolic_cost.models.build import Fields, Model, Shape, is_size
 from symbolic_cost.models.diffusion.transformers import sample
 from symbolic_cost.models.diffusion.unet import function_of, grouped, modelled, trail_of, widths_of
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 Layers = Iterator[tuple[str, Layer]]
 
@@ -137,7 +132,6 @@ _DECODER = "UpDecoderBlock2D"
 
 
 def _other(fields: Fields) -> bool:
-    """Return whether what decodes has widths of its own."""
     own = fields.family == "AutoencoderKLFlux2"
     return own and fields.has("decoder_block_out_channels")
 

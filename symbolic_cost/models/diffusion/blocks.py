@@ -1,7 +1,5 @@
 """Blocks of diffusion transformers: streams that a condition modulates, alone or together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
@@ -22,12 +20,8 @@ from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Str
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.titles import retitled
+from symbolic_cost.ops.declare import Op, joined, pointwise, scope, unread, view
 from symbolic_cost.ops.einsum import Einsum, einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.joined import joined
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
 
 Pieces = tuple[str, str, str]
 """Shift, scale and gate."""
@@ -46,7 +40,6 @@ def pieces_of(stream: Stream, pieces: tuple[str, ...]) -> tuple[Op, ...]:
 
 
 def _piece_names(stream: Stream, pieces: Pieces) -> Pieces:
-    """Return the names of a stream's pieces."""
     shift, scale, gate = (f"{stream.name}.{piece}" for piece in pieces)
     return shift, scale, gate
 
@@ -160,7 +153,6 @@ _STREAMS = ((IMAGE, "x"), (TEXT, "prompt"))
 
 
 def _pieces_of_last() -> tuple[Op, ...]:
-    """Declare the modulation of a prompt that goes no further."""
     names = {"shift": "text.shift_a", "scale": "text.scale_a"}
     return scope("text.modulation", modulation(LAST), cond="cond", **names)
 
@@ -219,3 +211,11 @@ def image_alone() -> tuple[Op, ...]:
         joined("part", "both[b j e] -> image[b l e]"),
         view("scatter", "image[b l e] -> y[b r e]"),
     )
+
+
+def prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return a block of which nothing reads the prompt, which runs all the same."""
+    first = next(i for i, op in enumerate(ops) if op.path == "attention.part")
+    own = ("text.", "attention.text.")
+    later = ((unread((op,))[0] if op.path.startswith(own) else op) for op in ops[first:])
+    return (*ops[:first], *later)

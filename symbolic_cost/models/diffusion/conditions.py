@@ -1,16 +1,11 @@
 """What conditions a UNet: a time step, vectors that are embedded with it, and a prompt."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
-from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Maps, Trail
 from symbolic_cost.models.diffusion.transformers import Sample
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.declare import Role, einsum, lookup, pointwise
 
 Vector = tuple[str, int, str]
 """A vector of a sample: its name, its width, and how it is embedded."""

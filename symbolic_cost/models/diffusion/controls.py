@@ -1,4 +1,4 @@
-"""ControlNets of transformers, by `_class_name`: Flux, Stable Diffusion 3.
+"""ControlNets of transformers, by `_class_name`: Flux, Stable Diffusion 3, Wan.
 
 Blocks of the network that they steer, each of which hands a product of its image on. Axes: as in
 `diffusion`; e_q width of what is handed on, n_p tokens of the prompt.
@@ -6,6 +6,7 @@ Blocks of the network that they steer, each of which hands a product of its imag
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
 
@@ -15,8 +16,14 @@ from symbolic_cost import symbols
 from symbolic_cost.layers.conditioning import conditioned
 from symbolic_cost.layers.joint_attention import IMAGE, TEXT, Joint
 from symbolic_cost.layers.patch import Patches, Piece, Places
-from symbolic_cost.models.diffusion.blocks import double_block, image_alone, joined_streams
+from symbolic_cost.models.diffusion.blocks import (
+    double_block,
+    image_alone,
+    joined_streams,
+    prompt_unread,
+)
 from symbolic_cost.models.diffusion.flux import BEFORE, Streams, Usual, packed, time_of
+from symbolic_cost.models.diffusion.tabled import TUBES, Steered, wan
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
     EMBEDDING,
@@ -25,7 +32,6 @@ from symbolic_cost.models.diffusion.transformers import (
     TIME,
     declared,
     heads_of,
-    prompt_unread,
     rms_of,
     sample,
     sizes_of,
@@ -41,20 +47,25 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.view import view
 
 
-def _handing(block: tuple[Op, ...], rows: str = "r") -> tuple[Op, ...]:
+def handing(block: tuple[Op, ...], rows: str = "r") -> tuple[Op, ...]:
     """Return a block that hands on a product of its image besides."""
-    made = {"y": "made"}
     image = image_alone() if rows != "r" else ()
     ends = "image" if image else "made"
     return (
-        *(op.mapped(lambda o: o.renamed(made.get(o.tensor, o.tensor))) for op in block),
+        *_made(block),
         *scope("hint", image, x="made", y="image"),
         einsum("hand", f"{ends}[b r e], *w[e e_q] + *bias[e_q] -> hint[b r e_q]"),
         view("on", f"made[b {rows} e] -> y[b {rows} e]"),
     )
 
 
-def _shown(image: tuple[Op, ...], shown: tuple[Op, ...]) -> tuple[Op, ...]:
+def _made(block: tuple[Op, ...]) -> tuple[Op, ...]:
+    """Return a block whose result is not yet what it hands on."""
+    made = {"y": "made"}
+    return tuple(op.mapped(lambda o: o.renamed(made.get(o.tensor, o.tensor))) for op in block)
+
+
+def shown_beside(image: tuple[Op, ...], shown: tuple[Op, ...]) -> tuple[Op, ...]:
     """Declare the embedding of an image and of what steers it, and their sum."""
     return (
         *scope("own", image, x="own"),
@@ -80,7 +91,7 @@ def flux(fields: Fields, shape: Shape) -> Model:
     kinds = fields.optional_size("num_mode")
     fields.refuse()
     double, single = Streams().blocks()
-    double = _handing(double)
+    double = handing(double)
     time, first = {"cond": "time"}, {"x": "embedding", "prompt": "prompt"}
     text = image.text
     rotation, prompt, _ = BEFORE
@@ -88,17 +99,17 @@ def flux(fields: Fields, shape: Shape) -> Model:
         prompt, own = replace(prompt, ops=_TOLD), own | {"n_l": kinds, "n_p": text}
         image = replace(image, text=text + 1)
     parts = [time_of(guided, POOLED), rotation, prompt]
-    parts.append(Part("embedding", _shown((EMBEDDED,), (EMBEDDED,))))
+    parts.append(Part("embedding", shown_beside((EMBEDDED,), (EMBEDDED,))))
     last, deep = (prompt_unread(double) if few else double), numbers["n_layers"] > 1
     at = {**first, **time}
     if deep or not few:
         count = symbols.n_layers - 1 if few else symbols.n_layers
-        parts.append(Part("block", double, count, at, Place.BLOCK))
+        parts.append(Part("block", double, count, at, Place.LEADING))
         at = {"x": "block", "prompt": "block", **time}
     if few:
         parts.append(Part("last.block", last, takes=at, place=Place.BLOCK))
     else:
-        own_ops = _handing(single, "r_j")
+        own_ops = handing(single, "r_j")
         parts.append(Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}))
         takes = {"x": "joined", **time}
         parts.append(Part("single.block", own_ops, Integer(singles), takes, Place.BLOCK))
@@ -111,6 +122,45 @@ _TOLD = (
     pointwise("learned", "plain[b n_p e], mode[b e] -> prompt[b r_x e]", "copy", laid="n_p"),
 )
 """A prompt behind a token that says what kind of image steers."""
+
+
+def vace(fields: Fields, shape: Shape) -> Model:
+    """Declare a Wan whose blocks take hints of further ones, which see what steers them."""
+    depth = fields.size("num_layers", 40)
+    stated = fields.items("vace_layers", tuple(range(0, 40, 5)))
+    fine = stated[:1] == (0,) and all(isinstance(at, int) and 0 <= at < depth for at in stated)
+    fine = fine and list(stated) == sorted(set(stated))
+    problem = f"ascending numbers of blocks, the first 0 and the last below {depth}, are accepted"
+    fields.require(holds=fine, problem=problem, name="vace_layers")
+    channels = fields.size("vace_in_channels", 96)
+    hints = Integer(len(stated))
+
+    def steered(ops: tuple[Op, ...], takes: Mapping[str, str]) -> tuple[Part, ...]:
+        """Declare blocks that see what steers, those that take their hints, and the others."""
+        added = (
+            view("own", "hint[b r e_q] -> own[b r e]"),
+            pointwise("add", "made[b r e], own[b r e] -> y[b r e]", "add"),
+        )
+        hinted = (*_made(ops), *scope("hint", added, made="made", hint="hint", y="y"))
+        own = {**takes, "hint": "control.block"}
+        parts = [
+            Part("control", _CONTROL, takes={"x": "embedding"}),
+            Part("control.block", handing(ops), hints, {**takes, "x": "control"}, Place.LEADING),
+            Part("hinted.block", hinted, hints, own, Place.BLOCK),
+        ]
+        if hints < depth:
+            own = {**takes, "x": "hinted.block"}
+            parts.append(Part("block", ops, symbols.n_layers - hints, own, Place.BLOCK))
+        return tuple(parts)
+
+    return wan(fields, shape, Steered(channels, steered))
+
+
+_CONTROL = (
+    *scope("", retitled(TUBES, {"ch": "n_x", "e": "e_q"}), x="control"),
+    einsum("proj_in", "control[b r e_q], *w[e_q e] + *bias[e] -> projected[b r e]"),
+    pointwise("add", "x[b r e], projected[b r e] -> y[b r e]", "add"),
+)
 
 
 def sd3(fields: Fields, shape: Shape) -> Model:
@@ -141,14 +191,15 @@ def sd3(fields: Fields, shape: Shape) -> Model:
     parts = [
         Part("time", conditioned((TIME, POOLED))),
         Part("prompt", (PROMPT,)),
-        Part("embedding", _shown(EMBEDDING.ops(), shown)),
+        Part("embedding", shown_beside(EMBEDDING.ops(), shown)),
     ]
     at = {"x": "embedding", "prompt": "prompt"}
     kinds = [(at in seconds, at == layers - 1) for at in range(layers)]
     for i, ((second, ends), run) in enumerate(groupby(kinds)):
         path = f"blocks{i}.block"
-        ops = _handing(double_block(both, second=alone if second else None))
+        ops = handing(double_block(both, second=alone if second else None))
         ops = prompt_unread(ops) if ends else ops
-        parts.append(Part(path, ops, Integer(len(list(run))), {**at, "cond": "time"}, Place.BLOCK))
+        place = Place.BLOCK if ends else Place.LEADING
+        parts.append(Part(path, ops, Integer(len(list(run))), {**at, "cond": "time"}, place))
         at = {"x": path, "prompt": path}
     return declared(fields, tuple(parts), sizes_of(image, shape, **own), numbers)

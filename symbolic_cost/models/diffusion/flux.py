@@ -3,10 +3,7 @@
 Axes: as in `diffusion`; n_c pieces of all modulations of a Chroma.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import field, replace
 
 from sympy import Expr, Integer
 
@@ -25,6 +22,7 @@ from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Str
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.blocks import (
     Made,
     behind_first,
@@ -55,15 +53,10 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     video,
 )
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, scope
+from symbolic_cost.records import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -74,11 +67,13 @@ class Usual:
         sizes: by the name of a key.
         turned: widths of a head that positions along each axis rotate.
         places: key of these widths.
+        closed: whether as many channels leave as come in, whatever is said.
     """
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     turned: tuple[int, ...] = (16, 56, 56)
     places: str = "axes_dims_rope"
+    closed: bool = False
 
     def size(self, fields: Fields, name: str) -> int:
         """Read a size."""
@@ -141,7 +136,7 @@ class Streams:
         streams = {"x": "embedding", "prompt": "prompt", **of_two}
         return (
             *before,
-            Part("block", double, symbols.n_layers, streams, Place.BLOCK),
+            Part("block", double, symbols.n_layers, streams, Place.LEADING),
             Part("joined", joined_streams(), takes={"x": "block", "prompt": "block"}),
             Part("single.block", ops, Integer(singles), {"x": "joined", **of_one}, Place.BLOCK),
             Part("image", image_alone(), takes={"x": "single.block"}),
@@ -157,7 +152,8 @@ def packed(
     assumed_side(fields, 128)
     image = sample(fields, shape, 128, 2, channels)
     own: dict[str, Expr | int] = {"e_x": usual.size(fields, "joint_attention_dim")}
-    own["pixels"] = fields.size("out_channels", channels) * patch**2
+    out = channels if usual.closed else fields.size("out_channels", channels)
+    own["pixels"] = out * patch**2
     return image, usual.numbers(fields), usual.size(fields, "num_single_layers"), own
 
 
@@ -318,7 +314,7 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
         Part("rotation", (ANGLES,)),
         Part("refiner.time", condition),
         Part("context", (PROMPT,)),
-        Part("prompt", _REFINED, refined, {"x": "context", "cond": "refiner.time"}, Place.LEADING),
+        Part("prompt", _REFINED, refined, {"x": "context", "cond": "refiner.time"}, Place.END),
         Part("embedding", Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops()),
     )
     parts = Streams(norm=norm).parts(singles, before)

@@ -4,28 +4,26 @@ HunyuanVideo, CogVideoX, and that of Stable Video Diffusion, whose frames only w
 together.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from math import log2
 
+from sympy import S
+
 from symbolic_cost import symbols
-from symbolic_cost.layers.conv import Chain, Conv, Layer
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.moving import in_time, unit
-from symbolic_cost.layers.unet import Block, attention
-from symbolic_cost.layers.video import Relaid, Unused, causal, framed
+from symbolic_cost.layers.skips import SetAside
+from symbolic_cost.layers.unet import GROUPS, Block, attention
+from symbolic_cost.layers.video import NormedBy, Relaid, Unused, causal, framed
+from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.diffusion.autoencoder import Coder, coded, middle
 from symbolic_cost.models.diffusion.transformers import Sample, video
 from symbolic_cost.models.diffusion.unet import function_of, grouped, modelled, trail_of, widths_of
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
 
 _WIDTHS = (128, 256, 512, 512)
 
 
 def _alike(fields: Fields, kinds: tuple[str, str], stages: int, usual: int) -> None:
-    """Check the kinds of the stages; of so many usual ones where none are given."""
     for name, kind in zip(("down_block_types", "up_block_types"), kinds, strict=True):
         if kind:
             fine = fields.items(name, (kind,) * usual) == (kind,) * stages
@@ -64,6 +62,57 @@ def hunyuan_video(fields: Fields, shape: Shape) -> Model:
     quants = Conv(2 * latent, 1), Conv(latent, 1)
     coded(down.encoder(2 * latent), up.decoder(out), latent, quants).declare("", trail)
     return modelled(fields, trail)
+
+
+def cogvideox(fields: Fields, shape: Shape) -> Model:
+    """Declare the autoencoder of CogVideoX, in which latents scale what decodes them."""
+    named = {"sample_height": 480, "sample_width": 720}
+    sides = [fields.size(name, usual) for name, usual in named.items()]
+    latent, channels = fields.size("latent_channels", 16), fields.size("in_channels", 3)
+    widths, stages = widths_of(fields, (128, 256, 256, 512))
+    depth, out = fields.size("layers_per_block", 3), fields.size("out_channels", 3)
+    function = function_of(fields)
+    _alike(fields, ("CogVideoXDownBlock3D", "CogVideoXUpBlock3D"), stages, len(_WIDTHS))
+    grouped(fields, widths, stages)
+    halved = 2 ** (stages - 1)
+    for name, side in zip(named, sides, strict=True):
+        problem = f"sides that {halved} divides are accepted"
+        fields.require(holds=side % halved == 0, problem=problem, name=name)
+    if not fields.has("sample_frames"):
+        fields.assume("sample_frames", "49, frames of a video")
+    frames = fields.size("sample_frames", 49)
+    problem = f"one frame, and {_CHUNK} at a time behind it, are accepted"
+    fields.require(holds=frames % _CHUNK == 1, problem=problem, name="sample_frames")
+    fields.refuse()
+    image = Sample((sides[0], sides[1]), 1, channels, symbols.l, (frames, 1))
+    trail = trail_of(image, shape, moving=True)
+
+    def shrunk(i: int, width: int) -> dict[str, Layer]:
+        fewer: dict[str, Layer] = (
+            {"time": Relaid((S.Half, 1, 1), function="sum")} if i < _TIMED else {}
+        )
+        return {**fewer, "shrink": framed(width, 3, 2, (0, 1))} if i < stages - 1 else {}
+
+    def grown(i: int, width: int) -> dict[str, Layer]:
+        by = (2 if i < _TIMED else 1, 2, 2)
+        larger = Relaid(by, function="interpolate", still=1)
+        more: dict[str, Layer] = {"grow": larger, "conv": framed(width, 3)}
+        return more if i < stages - 1 else {}
+
+    own = partial(Block, function=function, conv=causal)
+    scaled, act = NormedBy(GROUPS, "latents"), Activation("silu")
+    told = partial(own, norm=scaled)
+    mid, later = (middle(unit, widths[-1], None) for unit in (own, told))
+    down = Coder(widths, (depth,) * stages, shrunk, mid, own, causal, (GROUPS, act))
+    depths = (depth + 1,) * stages
+    up = Coder(widths[::-1], depths, grown, later, told, causal, (scaled, act))
+    decoder = Chain({"latents": SetAside("latents"), **up.decoder(out).layers})
+    coded(down.encoder(2 * latent), decoder, latent, (None, None)).declare("", trail)
+    return modelled(fields, trail)
+
+
+_CHUNK, _TIMED = 8, 2
+"""Of CogVideoX: frames that its code sees at a time, and how many stages halve them."""
 
 
 def temporal(fields: Fields, shape: Shape) -> Model:

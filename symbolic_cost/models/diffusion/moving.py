@@ -1,13 +1,12 @@
 """The UNet of Stable Video Diffusion, whose stages see frames alone, then together."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from symbolic_cost.layers.conv import Chain, Layer, Maps
 from symbolic_cost.layers.moving import Transformer, unit
 from symbolic_cost.layers.unet import Timed
 from symbolic_cost.layers.video import framed
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.conditions import embed
 from symbolic_cost.models.diffusion.transformers import sample
 from symbolic_cost.models.diffusion.unet import (
@@ -20,10 +19,7 @@ from symbolic_cost.models.diffusion.unet import (
     trail_of,
     widths_of,
 )
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.declare import Model, pointwise
 from symbolic_cost.records import replace
 
 _DOWN = {"CrossAttnDownBlockSpatioTemporal": True, "DownBlockSpatioTemporal": False}

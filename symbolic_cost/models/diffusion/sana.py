@@ -5,14 +5,13 @@ a head and one more, y_m and x_m sides of the map of patches, y_n and x_n those 
 k_y and k_x its kernel.
 """
 
-from __future__ import annotations
-
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Bias, output
 from symbolic_cost.layers.attention_core import Positions
 from symbolic_cost.layers.conditioning import conditioned
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.blocks import block, ending
 from symbolic_cost.models.diffusion.tabled import CAPTION, LAST_TABLE, SHARED, prompted, tabled_six
 from symbolic_cost.models.diffusion.transformers import (
@@ -26,16 +25,9 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Model, Op, Part, Place, conv, einsum, pointwise, scope, view
 from symbolic_cost.records import dataclass
 
 _ACROSS = "rms_norm_across_heads"

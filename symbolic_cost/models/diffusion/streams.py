@@ -5,8 +5,6 @@ Axes: as in `diffusion`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sympy import Integer, ceiling
 
 from symbolic_cost import symbols
@@ -16,9 +14,11 @@ from symbolic_cost.layers.conditioning import Embedded, modulation, parted
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Stream
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.blocks import behind_first, joined_streams
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
+    FINE_PROMPT,
     assumed_side,
     declared,
     rotated,
@@ -26,16 +26,10 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op, Operand, Part, Place, einsum, pointwise, scope
+from symbolic_cost.records import dataclass, replace
 
 _MULTIPLE, _CONDITION, _HIDDEN = 32, 256, 1024
 """Of Z-Image: of tokens, to which each stream is filled; widths of its time step."""
@@ -67,7 +61,7 @@ def z_image(fields: Fields, shape: Shape) -> Model:
     own |= {"f": int(e / 3 * 8), "e_t": min(e, _CONDITION), "e_h": _HIDDEN}
     fields.refuse()
     plain = (*scope("", (EMBEDDED,), x="plain"), _filling("b r"))
-    filled = (*scope("", _PROMPT, fine="fine", prompt="plain"), _filling("b r_x"))
+    filled = (*scope("", FINE_PROMPT, fine="fine", prompt="plain"), _filling("b r_x"))
     block = _Block(Joint((), (), norm, Bias.NONE, Rotated.WHOLE))
     parts = _refined(block, plain, filled, refined)
     return declared(fields, parts, sizes_of(image, shape, **own, **tokens), numbers)
@@ -95,7 +89,7 @@ def lumina(fields: Fields, shape: Shape) -> Model:
     own |= dict.fromkeys(("e_t", "e_h"), min(e, _HIDDEN))
     fields.refuse()
     attention = Joint((), (), Norm.RMS, Bias.NONE, Rotated.WHOLE, heads=GROUPED)
-    parts = _refined(_Block(attention, activated=True), (EMBEDDED,), _PROMPT, refined)
+    parts = _refined(_Block(attention, activated=True), (EMBEDDED,), FINE_PROMPT, refined)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
 
@@ -136,10 +130,6 @@ def _filling(rows: str) -> Op:
     return pointwise("fill", f"plain[{rows} e], *filling[e] -> x[{rows} e]", "add")
 
 
-_PROMPT = (
-    Norm.RMS.op("norm", "!states[b r_x e_x]", "fine[b r_x e_x]", row="e_x"),
-    einsum("context", "fine[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]"),
-)
 _ENDING = (
     Norm.LAYER_BARE.op("norm", "x[b r_j e]", "fine[b r_j e]"),
     pointwise("act", "cond[b e_t] -> a[b e_t]", "silu"),
@@ -170,8 +160,8 @@ class _Block:
             return operand.renamed(turned.get(operand.tensor, operand.tensor))
 
         mlp = retitled(GatedMLP("silu").ops(), {"r": stream.residual, "l": stream.query})
-        first = _branch(stream, "attention", "x", "middle", opened=opened)
-        second = _branch(stream, "mlp", "middle", "y", opened=opened)
+        first = branch(stream, "attention", "x", "middle", opened=opened)
+        second = branch(stream, "mlp", "middle", "y", opened=opened)
         ends = {f"x_{stream.name}": "attention.entry", f"y_{stream.name}": "attention.outcome"}
         turning = tuple(op.mapped(own) for op in attention.ops())
         return (
@@ -184,16 +174,22 @@ class _Block:
         )
 
     def _pieces(self) -> tuple[Op, ...]:
-        pieces = ("scale_attention", "gate_attention", "scale_mlp", "gate_mlp")
         if self.activated:
-            own = {piece: piece for piece in pieces}
-            return scope("modulation", modulation(pieces), cond="cond", **own)
+            return four_pieces()
         made = "cond[b e_t], *w[m_4 e_t e] + *bias[m_4 e] -> pieces[m_4 b e]"
-        return (einsum("modulation", made), parted(pieces))
+        return (einsum("modulation", made), parted(FOUR))
 
 
-def _branch(
-    stream: Stream, name: str, x: str, y: str, *, opened: bool
+FOUR = ("scale_attention", "gate_attention", "scale_mlp", "gate_mlp")
+
+
+def four_pieces() -> tuple[Op, ...]:
+    """Declare scale and gate of either layer, of a condition that is activated first."""
+    return scope("modulation", modulation(FOUR), cond="cond", **{piece: piece for piece in FOUR})
+
+
+def branch(
+    stream: Stream, name: str, x: str, y: str, *, opened: bool, norm: Norm = Norm.RMS
 ) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
     """Declare what stands before a layer and behind it, from x to the sum y."""
     a = f"[b {stream.residual} e]"
@@ -203,9 +199,9 @@ def _branch(
         pointwise("tanh", "gate[b e] -> opening[b e]", "tanh"),
         pointwise("open", f"normed{a}, opening[b e] -> opened{a}", "mul"),
     )
-    before = (Norm.RMS.op("norm", f"x{a}", f"{fine}{a}"), *((scaling,) if opened else ()))
+    before = (norm.op("norm", f"x{a}", f"{fine}{a}"), *((scaling,) if opened else ()))
     after = (
-        Norm.RMS.op("norm_after", f"outcome{a}", f"normed{a}"),
+        norm.op("norm_after", f"outcome{a}", f"normed{a}"),
         *(opening if opened else ()),
         pointwise("residual", f"x{a}, {last}{a} -> y{a}", "add"),
     )

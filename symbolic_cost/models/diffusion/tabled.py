@@ -5,7 +5,9 @@ A prompt is attended to beside. Axes: as in `diffusion`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from sympy import Expr
 
@@ -97,12 +99,17 @@ def pixart(fields: Fields, shape: Shape) -> Model:
 
 
 def _parts(
-    embedding: tuple[Op, ...], ops: tuple[Op, ...], shown: tuple[Op, ...] = ()
+    embedding: tuple[Op, ...],
+    ops: tuple[Op, ...],
+    shown: tuple[Op, ...] = (),
+    steered: Steered | None = None,
 ) -> tuple[Part, ...]:
     """Declare a network of videos around the ops of a block; `shown` embeds an image beside."""
     angles = pointwise("angles", "!places[l]:index -> @cos[l d], @sin[l d]", "angles")
     takes = {"x": "embedding", "shared": "modulation", "prompt": "prompt"}
     takes |= {"shown": "shown"} if shown else {}
+    plain = (Part("block", ops, symbols.n_layers, takes, Place.BLOCK),)
+    blocks = steered.blocks(ops, takes) if steered else plain
     return (
         Part("time", conditioned((TIME,))),
         Part("rotation", (angles,)),
@@ -110,15 +117,22 @@ def _parts(
         Part("prompt", CAPTION),
         *((Part("shown", shown),) if shown else ()),
         Part("embedding", embedding),
-        Part("block", ops, symbols.n_layers, takes, Place.BLOCK),
-        Part("head", ending(LAST_TABLE), takes={"x": "block", "cond": "time"}),
+        *blocks,
+        Part("head", ending(LAST_TABLE), takes={"x": blocks[-1].path, "cond": "time"}),
     )
 
 
 _ACROSS = "rms_norm_across_heads"
 
 
-def wan(fields: Fields, shape: Shape) -> Model:
+class Steered(NamedTuple):
+    """What steers the blocks of a network: its channels, and blocks of the ops and ports of one."""
+
+    channels: int
+    blocks: Callable[[tuple[Op, ...], Mapping[str, str]], tuple[Part, ...]]
+
+
+def wan(fields: Fields, shape: Shape, steered: Steered | None = None) -> Model:
     """Declare a Wan, of videos."""
     patch = fields.items("patch_size", (1, 2, 2))
     fine = len(patch) == _AXES and all(map(is_size, patch)) and patch[1] == patch[2]
@@ -128,9 +142,12 @@ def wan(fields: Fields, shape: Shape) -> Model:
     usual = Sample((60, 104), side, fields.size("in_channels", 16), symbols.l, (21, depth))
     image = video(fields, shape, usual)
     numbers = heads_of(fields, 40, 128) | {"n_layers": fields.size("num_layers", 40)}
+    even = numbers["e"] // numbers["h"] % 2 == 0
+    fields.require(holds=even, problem="an even size is rotated", name="attention_head_dim")
     fields.text("qk_norm", _ACROSS, (_ACROSS,))
     own = {"e_x": fields.size("text_dim", 4096), "n_f": fields.size("freq_dim", 256)}
     null = fields.source.values.get("ffn_dim", "") is None
+    own |= {"n_x": steered.channels, "e_q": numbers["e"]} if steered else {}
     own |= {"f": fields.size("ffn_dim", 4 * numbers["e"] if null else 13824), "e_s": numbers["e"]}
     out = fields.size("out_channels", usual.channels if is_null(fields) else 16)
     own["pixels"] = out * depth * side**2
@@ -141,8 +158,11 @@ def wan(fields: Fields, shape: Shape) -> Model:
     bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
     beside = prompted(Bias.BOTH, Norm.RMS, normed=normed, shown=bool(embedded))
     ops = block(attention, MLP("gelu_tanh"), tabled_six(), bare, beside)
-    parts = _parts(Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops(), ops, embedded)
+    parts = _parts(TUBES, ops, embedded, steered)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+TUBES = Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops()
 
 
 def _image_context(fields: Fields, text: Expr, own: dict[str, int]) -> tuple[Op, ...]:
@@ -202,6 +222,36 @@ def ltx(fields: Fields, shape: Shape) -> Model:
     ops = block(attention, perceptron, tabled_six(), (norm, norm), prompted(bias, Norm.RMS))
     parts = _parts((EMBEDDED,), ops)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def allegro(fields: Fields, shape: Shape) -> Model:
+    """Declare an Allegro, whose frames are cut into patches one by one."""
+    patch, channels = fields.size("patch_size", 2), fields.size("in_channels", 4)
+    named = {"sample_height": 90, "sample_width": 160}
+    height, width = (fields.size(name, usual) for name, usual in named.items())
+    for name, side in zip(named, (height, width), strict=True):
+        problem = f"patches of {patch} do not divide it"
+        fields.require(holds=side % patch == 0, problem=problem, name=name)
+    frames = fields.size("sample_frames", 22)
+    text = shape.l if shape.c == 0 else shape.c
+    image = Sample((height, width), patch, channels, text, (frames, 1))
+    numbers = heads_of(fields, 24, 96) | {"n_layers": fields.size("num_layers", 32)}
+    e = numbers["e"]
+    own = {"e_x": fields.size("caption_channels", 4096), "e_s": e}
+    own["pixels"] = fields.size("out_channels", 4) * patch**2
+    alike = fields.size("cross_attention_dim", 2304) == e
+    problem = f"the prompt is projected to the width {e} of the heads together"
+    fields.require(holds=alike, problem=problem, name="cross_attention_dim")
+    thirds = e // numbers["h"] % (2 * _AXES) == 0
+    problem = "three even parts are rotated"
+    fields.require(holds=thirds, problem=problem, name="attention_head_dim")
+    attention, perceptron = layers_of(fields)
+    bias = bias_of(fields)
+    fields.refuse()
+    attention = replace(attention, rotated=Rotated.WHOLE)
+    bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
+    ops = block(attention, perceptron, tabled_six(), bare, prompted(bias))
+    return declared(fields, _parts(TUBES, ops), sizes_of(image, shape, **own), numbers)
 
 
 _AXES = 3

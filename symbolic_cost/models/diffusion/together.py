@@ -1,9 +1,7 @@
-"""Diffusion transformers whose prompt and image share all weights: CogVideoX, CogView 4.
+"""Diffusion transformers whose prompt and image share all weights: CogVideoX, CogView 3 and 4.
 
 Axes: as in `diffusion`.
 """
-
-from __future__ import annotations
 
 from dataclasses import replace
 
@@ -21,6 +19,7 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.diffusion.blocks import (
     behind_first,
     ending,
@@ -33,6 +32,7 @@ from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
     PROMPT,
     TIME,
+    Numbers,
     Sample,
     bias_of,
     declared,
@@ -43,17 +43,9 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
+from symbolic_cost.ops.declare import Op, Operand, einsum, joined, pointwise, unread, view
 from symbolic_cost.ops.graph import Model, Part, Place, scope
-from symbolic_cost.ops.joined import joined
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.ops.view import view
 
 
 def cogvideox(fields: Fields, shape: Shape) -> Model:
@@ -101,24 +93,8 @@ def cogvideox(fields: Fields, shape: Shape) -> Model:
 
 
 def cogview(fields: Fields, shape: Shape) -> Model:
-    """Declare a CogView 4: prompt and image share all weights, and a block makes pieces once.
-
-    Raises:
-        InputError: every problem of the fields.
-    """
-    channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
-    image = sample(fields, shape, 128, patch, channels)
-    whole_patches(fields, image)
-    numbers = heads_of(fields, 64, 40) | {"n_layers": fields.size("num_layers", 30)}
-    out = fields.size("out_channels", 16)
-    fields.require(holds=not is_null(fields), problem="a size is needed", name="out_channels")
-    own = {"e_x": fields.size("text_embed_dim", 4096), "pixels": out * patch**2}
-    own |= {
-        "n_f": numbers["e"],
-        "e_s": 6 * fields.size("condition_dim", 256),
-        "ch": channels * patch**2,
-    }
-    own |= dict.fromkeys(("e_t", "e_h"), fields.size("time_embed_dim", 512))
+    """Declare a CogView 4: prompt and image share all weights, and a block makes pieces once."""
+    image, numbers, own = _view(fields, shape)
     fields.refuse()
     bare = Norm.LAYER_BARE
     attention = Joint((JOINED,), (JOINED,), bare, rotated=Rotated.WHOLE)
@@ -139,6 +115,53 @@ def cogview(fields: Fields, shape: Shape) -> Model:
         Part("head", ending(_linear(LAST)), takes={"x": "last.block", **condition}),
     )
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def cogview_3(fields: Fields, shape: Shape) -> Model:
+    """Declare a CogView 3 Plus, whose every block activates the condition for itself."""
+    image, numbers, own = _view(fields, shape)
+    most = fields.size("pos_embed_max_size", 128)
+    problem = f"positions end at {most} patches a side"
+    fits = max(image.sides) // image.patch <= most
+    fields.require(holds=fits, problem=problem, name="pos_embed_max_size")
+    fields.refuse()
+    bare, condition = Norm.LAYER_BARE, {"cond": "time"}
+    pieces = modulation(
+        tuple(f"{layer}.{piece}" for layer in ("attention", "mlp") for piece in _PIECES)
+    )
+    block = _shared(Joint((JOINED,), (JOINED,), bare), MLP("gelu_tanh"), bare, ())
+    placed = pointwise("place", "plain[b r e], !places[r e]:buffer -> x[b r e]", "add")
+    parts = (
+        Part("time", conditioned((TIME, Embedded("sizes", "e_s")))),
+        Part("prompt", (PROMPT,)),
+        Part("embedding", (*scope("", (EMBEDDED,), x="plain"), placed)),
+        Part("joined", joined_streams(), takes={"x": "embedding", "prompt": "prompt"}),
+        Part(
+            "block",
+            behind_first(block, pieces),
+            symbols.n_layers,
+            {"x": "joined", **condition},
+            Place.BLOCK,
+        ),
+        Part("image", image_alone(), takes={"x": "block"}),
+        Part("head", ending(modulation(LAST)), takes={"x": "image", **condition}),
+    )
+    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def _view(fields: Fields, shape: Shape) -> tuple[Sample, Numbers, dict[str, int]]:
+    """Read what all CogViews say: latents, heads and depth, and sizes of axes."""
+    channels, patch = fields.size("in_channels", 16), fields.size("patch_size", 2)
+    image = sample(fields, shape, 128, patch, channels)
+    whole_patches(fields, image)
+    numbers = heads_of(fields, 64, 40) | {"n_layers": fields.size("num_layers", 30)}
+    out = fields.size("out_channels", 16)
+    fields.require(holds=not is_null(fields), problem="a size is needed", name="out_channels")
+    own = {"e_x": fields.size("text_embed_dim", 4096), "pixels": out * patch**2}
+    own |= {"n_f": numbers["e"], "e_s": 6 * fields.size("condition_dim", 256)}
+    own["ch"] = channels * patch**2
+    own |= dict.fromkeys(("e_t", "e_h"), fields.size("time_embed_dim", 512))
+    return image, numbers, own
 
 
 def _made_once(block: tuple[Op, ...], *of_mlp: str) -> tuple[Op, ...]:

@@ -1,4 +1,4 @@
-"""Diffusion transformers by `_class_name`: DiT, Stable Diffusion 3, Qwen-Image.
+"""Diffusion transformers by `_class_name`: DiT, Stable Diffusion 3.
 
 A sample is a square of latents, `sample_size` a side; the sequence is that of the prompt. Axes: as
 in the layers; e_x width of the prompt's embeddings, n_f frequencies of a time step, e_pool width of
@@ -24,7 +24,7 @@ from symbolic_cost.layers import (
     patch,
     relative,
 )
-from symbolic_cost.layers.attention import Bias, Rotated
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.conditioning import (
     LAST,
@@ -50,7 +50,6 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model, Part, Place
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
@@ -65,7 +64,8 @@ AXES = glossary(
     axes(
         "x whole, e_x hidden, n_f whole, e_pool whole, n_l whole, e_q hidden, e_q_ hidden, "
         "pixels whole, e_i hidden, n_p token patch, n_g whole, h_x head, d_x width, d_o width, "
-        "y_m token patch, x_m token patch, y_n token patch, x_n token patch, k_y whole, k_x whole"
+        "y_m token patch, x_m token patch, y_n token patch, x_n token patch, k_y whole, k_x whole, "
+        "e_c hidden"
     ),
 )
 
@@ -182,57 +182,12 @@ def declared(
 TIME = Embedded("time", "n_f")
 POOLED = Embedded("pooled", "e_pool")
 GUIDANCE = Embedded("guidance", "n_f")
-TOLD = Embedded("told", "n_l", "")
-"""Which of two kinds of samples it is."""
-
-
 EMBEDDING = Patches(Piece.BIAS, Places.COMPUTED)
 PROMPT = einsum("context", "!states[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]")
-
-
-def qwen_image(fields: Fields, shape: Shape) -> Model:
-    """Declare a Qwen-Image: blocks of two streams, of whose last nobody reads the prompt."""
-    channels = fields.size("in_channels", 64)
-    assumed_side(fields, 128)
-    image = sample(fields, shape, 128, 2, channels)
-    numbers = heads_of(fields, 24, 128) | {"n_layers": fields.size("num_layers", 60)}
-    out = fields.size("out_channels", channels if is_null(fields) else 16)
-    own = {"e_x": fields.size("joint_attention_dim", 3584)}
-    own["pixels"] = out * fields.size("patch_size", 2) ** 2
-    rotated(fields, numbers)
-    told = fields.flag("use_additional_t_cond", default=False)
-    own["n_l"] = 2
-    fields.refuse()
-    ops = double_block(Joint((TEXT, IMAGE), (TEXT, IMAGE), Norm.RMS, rotated=Rotated.WHOLE))
-    prompt = (
-        Norm.RMS.op("norm", "!states[b r_x e_x]", "fine[b r_x e_x]", row="e_x"),
-        einsum("context", "fine[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]"),
-    )
-    blocks: list[Part] = []
-    at = {"x": "embedding", "prompt": "prompt"}
-    depth = symbols.n_layers - 1
-    for path, own_ops, count in (("block", ops, depth), ("last.block", prompt_unread(ops), 1)):
-        if count == 1 or numbers["n_layers"] > 1:
-            takes = {**at, "cond": "time"}
-            blocks.append(Part(path, own_ops, exact(count), takes, Place.BLOCK))
-            at = {"x": path, "prompt": path}
-    parts = (
-        Part("time", conditioned((TIME, *((TOLD,) if told else ())))),
-        Part("rotation", (ANGLES,)),
-        Part("prompt", prompt),
-        Part("embedding", (EMBEDDED,)),
-        *blocks,
-        Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"}),
-    )
-    return declared(fields, parts, sizes_of(image, shape, **own), numbers)
-
-
-def prompt_unread(ops: tuple[Op, ...]) -> tuple[Op, ...]:
-    """Return a block of which nothing reads the prompt, which runs all the same."""
-    first = next(i for i, op in enumerate(ops) if op.path == "attention.part")
-    own = ("text.", "attention.text.")
-    later = ((unread((op,))[0] if op.path.startswith(own) else op) for op in ops[first:])
-    return (*ops[:first], *later)
+FINE_PROMPT = (
+    Norm.RMS.op("norm", "!states[b r_x e_x]", "fine[b r_x e_x]", row="e_x"),
+    einsum("context", "fine[b r_x e_x], *w[e_x e] + *bias[e] -> prompt[b r_x e]"),
+)
 
 
 def rotated(
@@ -285,7 +240,8 @@ def sd3(fields: Fields, shape: Shape) -> Model:
         path = f"blocks{i}.block"
         ops = double_block(last if ends else both, second=alone if second else None)
         count = Integer(len(list(run)))
-        parts.append(Part(path, ops, count, {**at, "cond": "time"}, Place.BLOCK))
+        place = Place.BLOCK if ends else Place.LEADING
+        parts.append(Part(path, ops, count, {**at, "cond": "time"}, place))
         at = {"x": path, "prompt": path}
     head = Part("head", ending(modulation(LAST)), takes={"x": at["x"], "cond": "time"})
     return declared(fields, (*parts, head), sizes_of(image, shape, **own), numbers)

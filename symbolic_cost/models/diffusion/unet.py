@@ -1,12 +1,9 @@
 """UNets that denoise latents, by `_class_name`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 
 from sympy import Integer
 
-from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Padding, Trail
 from symbolic_cost.layers.maps import KeepMap
 from symbolic_cost.layers.unet import (
@@ -17,6 +14,7 @@ from symbolic_cost.layers.unet import (
     Timed,
     transformer,
 )
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.conditions import (
     Vector,
     embed,
@@ -25,14 +23,12 @@ from symbolic_cost.models.diffusion.conditions import (
     time_of,
 )
 from symbolic_cost.models.diffusion.transformers import Sample, sample
-from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.trails import parts
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.declare import Axis, Model, Role
 from symbolic_cost.records import dataclass, replace
 
-_ACTIVATIONS = {**FUNCTIONS, "swish": "silu"}
+ACTIVATIONS = {**FUNCTIONS, "swish": "silu"}
 
 Beside = Callable[[int], Layer | None]
 """What stands behind a block of so many channels."""
@@ -253,7 +249,7 @@ def _odd(fields: Fields, name: str) -> int:
 
 def function_of(fields: Fields, usual: str = "silu") -> str:
     """Read the activation function."""
-    return _ACTIVATIONS[fields.text("act_fn", usual, tuple(_ACTIVATIONS))]
+    return ACTIVATIONS[fields.text("act_fn", usual, tuple(ACTIVATIONS))]
 
 
 def grouped(fields: Fields, widths: tuple[int, ...], stages: int) -> None:

@@ -1,14 +1,12 @@
 """UNets without a prompt, and ControlNets, by `_class_name`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import pairwise
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Trail
 from symbolic_cost.layers.maps import KeepMap
 from symbolic_cost.layers.unet import attention
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.diffusion.conditions import time_of
 from symbolic_cost.models.diffusion.transformers import sample
 from symbolic_cost.models.diffusion.unet import (
@@ -25,11 +23,8 @@ from symbolic_cost.models.diffusion.unet import (
     padding_of,
     widths_of,
 )
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, pointwise
+from symbolic_cost.records import dataclass, replace
 
 
 def plain(fields: Fields, shape: Shape) -> Model:
@@ -62,7 +57,6 @@ def plain(fields: Fields, shape: Shape) -> Model:
 
 
 def _attending(fields: Fields, widths: tuple[int, ...]) -> Beside:
-    """Read the width of a head; null makes all channels one."""
     wide = fields.source.values.get("attention_head_dim", 8)
     width = None if wide is None else fields.size("attention_head_dim", 8)
     fields.ignore("attention_head_dim")

@@ -1,7 +1,5 @@
 """Autoencoders of videos, by `_class_name`: Wan and Qwen-Image, HunyuanVideo."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from sympy import Expr, S
@@ -11,12 +9,10 @@ from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Normed
 from symbolic_cost.layers.unet import Block, attention
 from symbolic_cost.layers.video import Later, Relaid, causal, framed
+from symbolic_cost.models.build import Fields, Model, Shape, is_size
 from symbolic_cost.models.diffusion.autoencoder import Coder, coded, middle
 from symbolic_cost.models.diffusion.transformers import Sample, video
 from symbolic_cost.models.diffusion.unet import modelled, trail_of
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
 from symbolic_cost.records import dataclass
 
 RMS = Normed("rms_norm", learned=("scale",))
@@ -156,5 +152,4 @@ class _Wan:
 
 
 def _sides(by: Expr | int) -> tuple[Expr | int, ...]:
-    """Return a factor of both sides of frames."""
     return (1, by, by)

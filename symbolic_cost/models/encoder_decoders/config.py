@@ -6,7 +6,6 @@ from dataclasses import replace
 from sympy import Expr, Integer, ceiling, floor
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import axes
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers import block_attention, local_attention
 from symbolic_cost.layers.attention import Bias
@@ -32,7 +31,7 @@ from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.declare import Model, axes
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -121,6 +120,9 @@ def t5(fields: Fields, shape: Shape) -> Model:
         "n_rel": fields.size("relative_attention_num_buckets", 32),
     }
     _check_function(fields, projection)
+    if fields.head.endswith(ENCODER_ONLY):
+        masked = fields.flag("is_decoder", default=False)
+        fields.require(holds=not masked, problem="only false is declared", name="is_decoder")
     fields.ignore("relative_attention_max_distance")
     if isinstance(family.near, Blocks):
         return _blocked(fields, shape, family, family.near, numbers)
@@ -235,7 +237,6 @@ TARGET = "o"
 
 
 def _source_words(fields: Fields) -> int | None:
-    """Read the vocabulary of the source, where it is not that of the target."""
     return fields.size("src_vocab_size") if fields.family == "fsmt" else None
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Attention, Bias, Projection, Rotated
@@ -55,42 +54,40 @@ T5GEMMA = Seq2Seq(
     heads={**HEADS, GENERATED: Predicted(output=Output.TIE | Output.CAP)},
 )
 
-SEQ2SEQ: Mapping[str, Seq2Seq] = MappingProxyType(
-    {
-        **dict.fromkeys(("bart", "mvp", "plbart"), BART),
-        "mbart": replace(BART, branch=Branch(outcome=Outcome.DROP), last=Norm.LAYER),
-        **dict.fromkeys(("pegasus", "blenderbot"), PEGASUS),
-        "bigbird_pegasus": replace(PEGASUS, attention=replace(PEGASUS.attention, bias=Bias.NONE)),
-        "marian": replace(PEGASUS, branch=_POST, last=None),
-        "blenderbot-small": replace(BART, reads=Reads()),
-        "led": replace(BART, reads=Reads(), near=Neighbours(**vars(BART.attention))),
-        # Positions are computed as far as they are needed, and stored as parameters.
-        "fsmt": replace(
-            PEGASUS,
-            words=replace(PEGASUS.words, tables={"place": PLACES}),
-            branch=_POST,
-            last=None,
-            tables=("@source", "@token"),
-            reads=Reads(offset=1, function="relu", untied=True),
-        ),
-        "m2m_100": replace(PEGASUS, words=replace(_BARE_WORDS, tables={"position": COMPUTED})),
-        **dict.fromkeys(("t5", "mt5"), T5),
-        "longt5": replace(T5, near=Blocks(**vars(T5.attention))),
-        "nllb-moe": replace(
-            PEGASUS,
-            words=replace(_BARE_WORDS, tables={"position": COMPUTED}),
-            experts=MixtureOfExperts("relu", Bias.INNER, traits=Trait.PLAIN),
-            # Transformers computes a token for every expert, chosen or not.
-            capacity=symbols.E / symbols.E_t,
-            reads=Reads(function="relu"),
-        ),
-        "switch_transformers": replace(
-            T5,
-            experts=MixtureOfExperts("relu", shares=Shares.PLAIN, traits=Trait.PLAIN),
-            reads=replace(T5.reads, untied=False),
-        ),
-        "t5gemma": T5GEMMA,
-        "umt5": replace(T5, distances=Distances.EACH),
-    }
-)
+SEQ2SEQ: Mapping[str, Seq2Seq] = {
+    **dict.fromkeys(("bart", "mvp", "plbart"), BART),
+    "mbart": replace(BART, branch=Branch(outcome=Outcome.DROP), last=Norm.LAYER),
+    **dict.fromkeys(("pegasus", "blenderbot"), PEGASUS),
+    "bigbird_pegasus": replace(PEGASUS, attention=replace(PEGASUS.attention, bias=Bias.NONE)),
+    "marian": replace(PEGASUS, branch=_POST, last=None),
+    "blenderbot-small": replace(BART, reads=Reads()),
+    "led": replace(BART, reads=Reads(), near=Neighbours(**vars(BART.attention))),
+    # Positions are computed as far as they are needed, and stored as parameters.
+    "fsmt": replace(
+        PEGASUS,
+        words=replace(PEGASUS.words, tables={"place": PLACES}),
+        branch=_POST,
+        last=None,
+        tables=("@source", "@token"),
+        reads=Reads(offset=1, function="relu", untied=True),
+    ),
+    "m2m_100": replace(PEGASUS, words=replace(_BARE_WORDS, tables={"position": COMPUTED})),
+    **dict.fromkeys(("t5", "mt5"), T5),
+    "longt5": replace(T5, near=Blocks(**vars(T5.attention))),
+    "nllb-moe": replace(
+        PEGASUS,
+        words=replace(_BARE_WORDS, tables={"position": COMPUTED}),
+        experts=MixtureOfExperts("relu", Bias.INNER, traits=Trait.PLAIN),
+        # Transformers computes a token for every expert, chosen or not.
+        capacity=symbols.E / symbols.E_t,
+        reads=Reads(function="relu"),
+    ),
+    "switch_transformers": replace(
+        T5,
+        experts=MixtureOfExperts("relu", shares=Shares.PLAIN, traits=Trait.PLAIN),
+        reads=replace(T5.reads, untied=False),
+    ),
+    "t5gemma": T5GEMMA,
+    "umt5": replace(T5, distances=Distances.EACH),
+}
 """Families by model_type."""

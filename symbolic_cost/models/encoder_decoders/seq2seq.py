@@ -9,12 +9,10 @@ f_t heads, their width and the MLP width of the decoder where they differ; else 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
 
 from sympy import Expr
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Glossary, axes, glossary
 from symbolic_cost.extrema import Min
 from symbolic_cost.layers import (
     attention,
@@ -30,6 +28,7 @@ from symbolic_cost.layers import (
 from symbolic_cost.layers.attention import Attention, CacheKind
 from symbolic_cost.layers.attention_core import SLIDING, Positions, Step
 from symbolic_cost.layers.block_attention import Blocks
+from symbolic_cost.layers.codebooks import PredictedCodes
 from symbolic_cost.layers.embeddings import PLACES, Words
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
@@ -44,10 +43,9 @@ from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.models.decoders.mixers import letters_of, renamed
 from symbolic_cost.models.encoders.encoder import ATTENTION, SEQUENCE, SPAN, TANH
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.elementwise import dropout, pointwise
+from symbolic_cost.ops.declare import Glossary, Op, axes, dropout, glossary, pointwise
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact
 
 AXES = glossary(
@@ -82,7 +80,7 @@ TOKENS_OF_SOURCE = "ForTokenClassification"
 RECORDED = "ForAudioClassification"
 
 
-Head = Predicted | Classes | Averaged
+Head = Predicted | PredictedCodes | Classes | Averaged
 HEADS: Mapping[str, Head] = {
     GENERATED: Predicted(output=Output.TIE),
     SEQUENCE: Classes(hidden=TANH),
@@ -235,7 +233,6 @@ class Seq2Seq:
     def _layers(
         self, perceptron: MLP | GatedMLP, layers: Expr, sparse: int
     ) -> Iterator[tuple[str, tuple[Op, ...], Expr]]:
-        """Yield path, perceptron and number of the blocks of each kind."""
         if layers - sparse != 0:
             yield "block", perceptron.ops(), layers - sparse
         if self.experts is not None and sparse:
@@ -262,10 +259,7 @@ class Seq2Seq:
         )
         inner = {old: new for old, new in names.items() if old not in TO_TARGET} | {"e_s": "e"}
         inner |= _UNPADDED if self._padded else {}
-        return (
-            *retitled((*self._by_distance("each"), *first), names),
-            *retitled(second, inner),
-        )
+        return (*retitled((*self._by_distance("each"), *first), names), *retitled(second, inner))
 
     def _core(self) -> attention_core.AttentionCore:
         biased = "" if self.distances is Distances.NONE else "position"
@@ -275,11 +269,9 @@ class Seq2Seq:
         return {} if self.distances is Distances.NONE else {"position": "position"}
 
     def _shared(self, side: str) -> dict[str, str]:
-        """Return the port of the biases that all blocks share."""
         return {"position": f"{side}.position"} if self.distances is Distances.ONCE else {}
 
     def _by_distance(self, place: str) -> tuple[Op, ...]:
-        """Declare the biases by distance if they are made in this place."""
         here = {"each": Distances.EACH, "once": Distances.ONCE}[place]
         return (distances(SOURCE),) if self.distances is here else ()
 

@@ -1,21 +1,17 @@
 """Builder of T5Gemma: an encoder and a decoder like Gemma's, each with a section of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.heads import Output, Predicted
+from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.encoder_decoders.config import declared
 from symbolic_cost.models.encoder_decoders.families import T5GEMMA
 from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, Seq2Seq
 from symbolic_cost.models.encoders.config import Numbers, head_sizes
-from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
 
 _LAYERS = ("sliding_attention", "full_attention")
 
@@ -54,7 +50,6 @@ def build(fields: Fields, shape: Shape) -> Model:
 
 
 def _capped(fields: Fields, family: Seq2Seq, source: Fields, target: Fields) -> Seq2Seq:
-    """Return the family without the caps that null switches off."""
     one, other = (side.source.values.get("attn_logit_softcapping", 0) for side in (source, target))
     alike = (one is None) == (other is None)
     problem = "null in both sections, or in none, is accepted"

@@ -6,19 +6,11 @@ language does not meet.
 Source: pfeiffer-2022, section 3.
 """
 
-from __future__ import annotations
-
-from dataclasses import replace
-
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Outcome, Placing
 from symbolic_cost.models.encoders.encoder import Encoder
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, dropout, einsum, pointwise, scope, stored
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)

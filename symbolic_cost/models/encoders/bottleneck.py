@@ -6,8 +6,6 @@ that are embedded together, w_x features of the head beside those that the token
 Source: sun-2020, section 3.
 """
 
-from __future__ import annotations
-
 from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.attention_core import AttentionCore
 from symbolic_cost.layers.chain import Step, chain
@@ -16,16 +14,11 @@ from symbolic_cost.layers.heads import Predicted, hidden_layer
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.models.encoders.encoder import Encoder
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy, dropout, pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, cross_entropy, dropout, einsum, pointwise, scope, view
 from symbolic_cost.records import dataclass
 
 
 def _scaled(axes: str) -> list[Step]:
-    """Return a scale and a shift of every feature, in place of a norm."""
     width = axes.strip("[]").split()[-1]
     scale, shift = f"{{}}{axes}, *scale[{width}] -> {{}}{axes}", f"*shift[{width}]"
     return [
@@ -60,7 +53,6 @@ class Trigrams(Words):
     near: str = "c "
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         narrow, axes, tokens = "[b r w_t]", "[b r e]", f"[b r {self.near}w_t]"
         weight = f"*w[{self.near}w_t e] + *bias[e]"
         beside: list[Step] = [lambda x, y: pointwise("near", f"{x}{narrow} -> {y}{tokens}", "copy")]
@@ -82,7 +74,6 @@ class Narrowed(Attention):
     """Attention to y[b r e_b] with values of x[b r e], queries and keys of shared[b r e_b]."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         bias, out = " + *bias[h d]", "[b l h d]"
         return (
             view("gather", "x[b r e] -> full[b l e]"),
@@ -102,7 +93,6 @@ class Widened(Predicted):
     """Tokens, whose table is narrower than the stream: other features have a weight apart."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer, and the loss."""
         hidden = self.hidden
         before = (
             ()
@@ -135,7 +125,6 @@ class Bottlenecked(Encoder):
     networks: int = 4
 
     def block(self, *, bare: bool = False, windowed: bool = False) -> tuple[Op, ...]:  # noqa: ARG002
-        """Declare one block from x[b r e] to y[b r e]."""
         narrow = "[b r e_b]"
         product = f"x[b r e], *w[e e_b] + *bias[e_b] -> u{narrow}"
         ops: list[Op] = []

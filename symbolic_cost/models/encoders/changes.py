@@ -11,6 +11,7 @@ from symbolic_cost.layers.grouped_products import GroupedMLP
 from symbolic_cost.layers.heads import Cells, Classes, Hidden, Take
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Placing
+from symbolic_cost.models.build import Fields, classes_of, is_size
 from symbolic_cost.models.encoders.encoder import (
     ATTENTION,
     MASKED,
@@ -23,9 +24,7 @@ from symbolic_cost.models.encoders.encoder import (
     Habit,
 )
 from symbolic_cost.models.encoders.families import BERT
-from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.labels import classes_of
 
 Tables = dict[str, Expr | int]
 """Sizes by axis."""
@@ -48,7 +47,6 @@ def as_wide(fields: Fields, name: str) -> None:
 
 
 def _deberta(fields: Fields, family: Encoder) -> Encoder:
-    """Return a DeBERTa with the distances, types and positions that it has."""
     tables = {"type": TYPES} if or_none(fields, "type_vocab_size") else {}
     if fields.flag("position_biased_input", default=True):
         tables["position"] = PLACES
@@ -73,7 +71,6 @@ def _deberta(fields: Fields, family: Encoder) -> Encoder:
 
 
 def _esm(fields: Fields, family: Encoder) -> Encoder:
-    """Return an ESM whose positions are learned or rotated."""
     kinds = ("absolute", "rotary")
     if fields.text("position_embedding_type", kinds[0], kinds) == kinds[0]:
         return family
@@ -133,7 +130,6 @@ def _labelled(fields: Fields, family: Encoder) -> Encoder:
 
 
 def _tapas(fields: Fields, family: Encoder) -> Encoder:
-    """Return a TAPAS with a table for each of its kinds of token types."""
     sizes = fields.items("type_vocab_sizes", (3, 256, 256, 2, 256, 256, 10))
     fine = bool(sizes) and all(map(is_size, sizes))
     fields.require(holds=fine, problem="sizes are accepted", name="type_vocab_sizes")
@@ -145,12 +141,10 @@ def _tapas(fields: Fields, family: Encoder) -> Encoder:
 
 
 def _new(fields: Fields, family: Encoder) -> Encoder:
-    """Return an early GTE, which may have no types."""
     return family if or_none(fields, "type_vocab_size") else family.worded(tables={})
 
 
 def _marked(fields: Fields, family: Encoder) -> Encoder:
-    """Return a Nyströmformer with landmarks or without, and with the convolution that it has."""
     few = fields.size("num_landmarks", 64) != fields.size("segment_means_seq_len", 64)
     kernel = fields.optional_size("conv_kernel_size", 65)
     return family.attended(marks="n_mean" if few else "", kernel="s_n" if kernel else "")
@@ -166,7 +160,6 @@ def _grouped(fields: Fields, family: Encoder) -> Encoder:
 
 
 def _adapted(fields: Fields, family: Encoder) -> Encoder:
-    """Return an X-MOD with the norms and the languages that it has."""
     named = fields.items("languages", ("en_XX",))
     problem = "one of the languages is needed: it says which adapter runs"
     known = fields.source.values.get("default_language") in named

@@ -10,23 +10,15 @@ character in tables of n_b rows and width w_h, p_c rows of that of positions.
 Source: clark-2021, section 3.
 """
 
-from __future__ import annotations
-
 from sympy import Expr, Integer, floor
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.embeddings import TYPES, Words
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.encoders.encoder import SPAN, TOKENS, TRUNK, Encoder, Habit
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.conv import conv
+from symbolic_cost.ops.declare import Op, Part, Place, axes, conv, lookup, unread, view
 from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.graph import Part, Place
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
@@ -42,7 +34,6 @@ class Hashed(Words):
     """Embedding of characters by the rows of several tables, side by side."""
 
     def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
         narrow, axes = "[b l n_h w_h]", "[b r e]"
         steps: list[Step] = [
             lambda x, y: lookup("hash", f"!{x}[b l n_h]:index, *table[n_h n_b w_h] -> {y}{narrow}"),
@@ -82,7 +73,6 @@ class Characters(Encoder):
         )
 
     def _narrowed(self) -> tuple[Op, ...]:
-        """Declare fewer positions, of which the first stays as it is, from x[b r_c e]."""
         act = self.perceptron.function
         return (
             view("first", "x[b r_c e] -> first[b one e]"),

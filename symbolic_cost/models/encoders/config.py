@@ -16,6 +16,7 @@ from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.span_convolution import Spans
+from symbolic_cost.models.build import Fields, Shape, classes_of, is_size
 from symbolic_cost.models.encoders import characters
 from symbolic_cost.models.encoders.changes import CHANGES, Tables, or_none
 from symbolic_cost.models.encoders.characters import Characters
@@ -32,13 +33,9 @@ from symbolic_cost.models.encoders.encoder import (
 )
 from symbolic_cost.models.encoders.families import ENCODERS
 from symbolic_cost.models.encoders.rows import ROWS
-from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import CORES, FUNCTIONS
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, scope
+from symbolic_cost.ops.declare import Model, pointwise, scope
 from symbolic_cost.symbols import exact
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}
@@ -171,7 +168,6 @@ def running(fields: Fields, family: Encoder) -> Encoder:
 def _sized(
     fields: Fields, family: Encoder, head: str, shape: Shape
 ) -> tuple[Encoder, Numbers, Tables]:
-    """Return the family with the widths that it has, sizes by symbol, and rows of tables."""
     traits, words = family.traits, family.words
     rows = set(words.tables.values()) if isinstance(words, Words) else set()
     e = fields.size("hidden_size")
@@ -214,7 +210,6 @@ def _sized(
 
 
 def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
-    """Read how many classes a head has, or how wide its features are."""
     own = family.heads.get(head)
     if isinstance(own, Classes):
         return {"n_classes": family.traits.classes.get(head) or classes_of(fields)}
@@ -264,35 +259,16 @@ def _halved(fields: Fields, width: int) -> Numbers:
 
 
 _FOLLOWING = frozenset(
-    [
-        "albert",
-        "bert",
-        "big_bird",
-        "deberta",
-        "deberta-v2",
-        "distilbert",
-        "ernie",
-        "fnet",
-        "layoutlm",
-        "markuplm",
-        "megatron-bert",
-        "mobilebert",
-        "mra",
-        "nomic_bert",
-        "nystromformer",
-        "rembert",
-        "roc_bert",
-        "roformer",
-        "squeezebert",
-        "tapas",
-        "yoso",
-    ]
+    (
+        *("albert", "bert", "big_bird", "deberta", "deberta-v2", "distilbert", "ernie", "fnet"),
+        *("layoutlm", "markuplm", "megatron-bert", "mobilebert", "mra", "nomic_bert", "yoso"),
+        *("nystromformer", "rembert", "roc_bert", "roformer", "squeezebert", "tapas"),
+    )
 )
 """Families whose masked head has the activation of their layers."""
 
 
 def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
-    """Return the family with the head as the configuration has it."""
     untied = Assumed.OWN_HEAD in family.traits.assumed
     tied = fields.flag("tie_word_embeddings", default=not untied)
     if not tied and not untied and head in (MASKED, PAIRED):

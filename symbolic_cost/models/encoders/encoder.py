@@ -9,14 +9,12 @@ mask, as PyTorch does unless a kernel skips it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
 from enum import Flag, auto
 from typing import Protocol
 
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Axis, Glossary, Role, glossary
 from symbolic_cost.layers import (
     attention,
     attention_core,
@@ -59,14 +57,13 @@ from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.spectrogram_frontend import Thinned
 from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.layers.speech_heads import Quantized, Voices
+from symbolic_cost.layers.transducer import Transduced
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.windows import inside, within
+from symbolic_cost.ops.declare import Axis, Glossary, Operand, Role, glossary, stored, unread, view
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place, scope
 from symbolic_cost.ops.op import Op, OperandMap
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.unread import stored, unread
-from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact
 
 AXES = glossary(
@@ -93,7 +90,17 @@ Switch = Callable[["Encoder", bool], "Encoder"]
 """What a truth value of a configuration changes."""
 
 Head = (
-    Predicted | Classes | Boxes | Cells | Projected | Averaged | Quantized | Voices | Taught | Asked
+    Predicted
+    | Classes
+    | Boxes
+    | Cells
+    | Projected
+    | Averaged
+    | Quantized
+    | Voices
+    | Transduced
+    | Taught
+    | Asked
 )
 TANH = Hidden()
 
@@ -320,7 +327,6 @@ class Encoder:
                 yield shared, Integer(len(own))
 
     def _tail(self, head: str) -> Iterator[Part]:
-        """Yield the pooler and the head."""
         both = head == PAIRED and PAIRED not in self.heads
         read = head == TRUNK or both
         runs = read or (Habit.POOL in self.habits and not self._reads_pooler(head))
@@ -340,7 +346,6 @@ class Encoder:
             yield Part("head", own.ops(), takes={"x": "", **before})
 
     def _reads_pooler(self, head: str) -> bool:
-        """Whether a head starts with the hidden layer that is the pooler."""
         classifier = self.heads.get(head)
         return isinstance(classifier, Classes) and classifier.hidden == self.pooler
 

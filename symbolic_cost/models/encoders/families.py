@@ -64,7 +64,7 @@ _CLIP = replace(
 
 ENCODERS: Mapping[str, Encoder] = MappingProxyType(
     {
-        **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert"), BERT),
+        **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "clap_text_model"), BERT),
         **dict.fromkeys(("ernie", "data2vec-text", "ibert"), BERT),
         "jina_bert": replace(BERT, words=_TYPED, perceptron=GatedMLP("gelu", Bias.OUTPUT)),
         "distilbert": replace(

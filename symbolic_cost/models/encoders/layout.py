@@ -3,10 +3,7 @@
 Source: wang-2022, section 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import replace
 
 from sympy import Expr, Integer
 
@@ -14,10 +11,8 @@ from symbolic_cost.layers.page_layout import Beside, Pair
 from symbolic_cost.layers.residual import Branch
 from symbolic_cost.models.encoders.encoder import ATTENTION, Encoder
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.graph import Part, Place, scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import unread
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Op, Part, Place, scope, unread
+from symbolic_cost.records import dataclass, replace
 
 NARROW = {"e": "e_y", "f": "f_y"}
 
@@ -56,7 +51,6 @@ class TwoStreams(Encoder):
 
 
 def _after(branch: Branch, path: str, x: str, y: str) -> tuple[Op, ...]:
-    """Declare what follows a layer that is declared already."""
     return branch.around(path, (), x, y)
 
 

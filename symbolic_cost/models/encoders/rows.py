@@ -3,20 +3,17 @@
 from collections.abc import Callable, Mapping
 
 from symbolic_cost.layers.nystrom import PRODUCTS
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.encoders import characters
 from symbolic_cost.models.encoders.changes import Tables
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
 
 
 def _kinds(fields: Fields, _: Shape) -> Tables:
-    """Return the rows of TAPAS's tables of token types, by axis."""
     sizes = fields.items("type_vocab_sizes", (3, 256, 256, 2, 256, 256, 10))
     return {f"kinds{i}": size for i, size in enumerate(sizes) if is_size(size)}
 
 
 def _squeezed(fields: Fields, _: Shape) -> Tables:
-    """Return the groups of SqueezeBERT's products, and the features of one."""
     e, f = fields.size("hidden_size"), fields.size("intermediate_size")
     if fields.size("embedding_size", 768) != e:
         fields.note("embedding_size", f"only the {e} of hidden_size is declared")
@@ -60,7 +57,6 @@ def _beside(fields: Fields, _: Shape) -> Tables:
 
 
 def _page(fields: Fields, _: Shape) -> Tables:
-    """Return the tables of LayoutLMv3, and what it keeps for images."""
     e, place, extent = (
         fields.size("hidden_size"),
         fields.size("coordinate_size", 128),
@@ -86,7 +82,6 @@ def _page(fields: Fields, _: Shape) -> Tables:
 
 
 def _landmarks(fields: Fields, shape: Shape) -> Tables:
-    """Return Nyströmformer's landmarks and kernel; a sequence is as long as its segments say."""
     marks, length = fields.size("num_landmarks", 64), fields.size("segment_means_seq_len", 64)
     kernel = fields.optional_size("conv_kernel_size", 65)
     if kernel is not None and kernel % 2 != 1:
@@ -101,7 +96,6 @@ def _landmarks(fields: Fields, shape: Shape) -> Tables:
 
 
 def _kernels(fields: Fields, _: Shape) -> Tables:
-    """Return the kernel of ConvBERT's convolutions, and the groups of its products."""
     e, f, groups = (
         fields.size("hidden_size"),
         fields.size("intermediate_size"),
@@ -125,7 +119,6 @@ def _kernels(fields: Fields, _: Shape) -> Tables:
 
 
 def _languages(fields: Fields, _: Shape) -> Tables:
-    """Return the width of X-MOD's adapters, and how many are of other languages."""
     width, factor = fields.size("hidden_size"), fields.size("adapter_reduction_factor", 2)
     fields.require(
         holds=factor <= width,

@@ -10,24 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
-from sympy import Integer
+from sympy import Expr, Integer
 
 from symbolic_cost.axes import axes
 from symbolic_cost.errors import InputError
+from symbolic_cost.layers import codebooks
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.conv import Chain, Maps, Trail
-from symbolic_cost.layers.embeddings import BERT_TABLES, COMPUTED, Change
-from symbolic_cost.layers.heads import Hidden, Output, Predicted
+from symbolic_cost.layers.embeddings import COMPUTED, Change
+from symbolic_cost.layers.heads import Output, Predicted
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.layers.residual import Branch, Outcome, Placing
+from symbolic_cost.layers.residual import Outcome
+from symbolic_cost.models.audio.conformer_config import parakeet
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, WORDS, Seq2Seq, Sizes
+from symbolic_cost.models.encoder_decoders.config import t5
+from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, Seq2Seq, Sizes, Source
 from symbolic_cost.models.encoders import config as encoder_config
 from symbolic_cost.models.encoders.config import Numbers
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import CORES, FUNCTIONS
+from symbolic_cost.models.nested.caption_families import CAPTIONS, MUSIC, Caption
 from symbolic_cost.models.nested.parts import section
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.shape import Shape
@@ -40,75 +44,37 @@ from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import view
-from symbolic_cost.records import dataclass
 
 AXES = axes("e_v hidden")
 Builder = Callable[[Fields, Shape], Model]
+_BUILDERS: Mapping[str, Builder] = {
+    "encoders.config:build": encoder_config.build,
+    "encoder_decoders.config:t5": t5,
+    "audio.conformer_config:parakeet": parakeet,
+    "vision.config:build": vision_config.build,
+}
+"""What declares a tower."""
 
+_SPOKEN = ("canary", "cohere_asr")
+"""What hears a recording."""
 
-@dataclass(frozen=True)
-class Caption:
-    """A decoder that attends to an image.
+_TEXTS = ("encoder-decoder", "musicgen", *_SPOKEN)
+"""What sees a text or hears a recording, and writes half as many tokens."""
 
-    Args:
-        family: its blocks and head.
-        dropouts: fields of the rates of attention and of what is hidden.
-        offset: rows of the position table that no position uses.
-        widening: perceptron width as a multiple of the embedding's unless given.
-        function: the activation function unless given.
-        sizes: fields of the layers, of the heads and of the perceptron's width.
-    """
+_SECTIONS = {
+    "blip": ("vision_config", "text_config"),
+    "musicgen": ("text_encoder", "decoder"),
+    **dict.fromkeys(_SPOKEN, ("encoder_config", "decoder_config")),
+}
+"""Objects of the tower and of the decoder, where they are not called so."""
 
-    family: Seq2Seq
-    dropouts: tuple[str, str] = ("attention_probs_dropout_prob", "hidden_dropout_prob")
-    offset: int = 0
-    widening: int | None = None
-    function: str = "gelu"
-    sizes: tuple[str, str, str] = ("num_hidden_layers", "num_attention_heads", "intermediate_size")
-
-
-_POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
-_BERT = Seq2Seq(
-    replace(WORDS, tables=BERT_TABLES),
-    branch=_POST,
-    last=None,
-    heads={GENERATED: Predicted(Hidden("gelu", norm=Norm.LAYER), output=Output.TIE | Output.BIAS)},
-    source="devlin-2018",
-)
-_BART = Caption(
-    Seq2Seq(),
-    ("attention_dropout", "dropout"),
-    offset=2,
-    sizes=("decoder_layers", "decoder_attention_heads", "decoder_ffn_dim"),
-)
-
-CAPTIONS: Mapping[str, Caption] = MappingProxyType(
-    {
-        "blip_text_model": Caption(replace(_BERT, words=WORDS)),
-        "bert": Caption(_BERT),
-        **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), Caption(_BERT)),
-        "bert-generation": Caption(
-            replace(
-                _BERT,
-                words=WORDS,
-                heads={GENERATED: Predicted(output=Output.TIE | Output.BIAS)},
-            )
-        ),
-        "trocr": replace(_BART, family=Seq2Seq(branch=_POST, last=None)),
-        "mbart": _BART,
-        "gpt2": Caption(
-            Seq2Seq(words=replace(WORDS, norm=None)),
-            ("attn_pdrop", "resid_pdrop"),
-            widening=4,
-            function="gelu_new",
-        ),
-    }
-)
-"""Decoders by model_type."""
-
-
-_TEXTS = "encoder-decoder"
-"""What sees a text, not an image."""
+_KINDS = {
+    "blip": ("blip_vision_model", "blip_text_model"),
+    "musicgen": ("t5", "musicgen_decoder"),
+    "canary": ("parakeet_encoder", "canary_decoder"),
+    "cohere_asr": ("parakeet_encoder", "cohere_asr_decoder"),
+}
+"""The one tower and decoder of a family."""
 
 _ALONE = ("is_decoder", "is_encoder_decoder", "add_cross_attention")
 
@@ -116,9 +82,8 @@ _ALONE = ("is_decoder", "is_encoder_decoder", "add_cross_attention")
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare the tower and the decoder."""
     inner, words = _sections(fields)
-    reads, decodes = fields.family == _TEXTS, shape.c != 0
-    own_model: Builder = encoder_config.build if reads else vision_config.build
-    own_model = _maps if inner.family in _MAPS else own_model
+    reads, decodes = fields.family in _TEXTS, shape.c != 0
+    own_model = _BUILDERS[inner.record.builder] if inner.family not in _MAPS else _maps
     read = replace(shape, l=shape.c, c=Integer(0)) if reads and decodes else shape
     seen, last = _unpooled(bound(own_model(inner, read)))
     at = next(one for one in seen.parts if one.path == last).results[0].axes
@@ -127,6 +92,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     _ignore_alone(words)
     tied = fields.flag("tie_word_embeddings", default=fields.family == "blip")
     family, numbers = _family(words, CAPTIONS[words.family], tied=tied)
+    codes = _codes(words, positions) if words.family == MUSIC else None
     words.refuse()
     fields.refuse()
     written, past = (shape.l, shape.c) if not reads else (shape.l // 2, shape.c // 2)
@@ -136,6 +102,7 @@ def build(fields: Fields, shape: Shape) -> Model:
         l_t=shape.l if decodes else written,
         cached=past if decodes else None,
         decoder={} if projected else {"e": own},
+        source=codes,
         **{**numbers, "e": own if projected else wide},  # type: ignore[arg-type]
     )
     text = family.declare(fields.family, sizes)
@@ -159,22 +126,33 @@ def build(fields: Fields, shape: Shape) -> Model:
     )
 
 
+def _codes(words: Fields, positions: Expr) -> Source:
+    """Return the sizes of what a decoder of codes has besides."""
+    books, rows = words.size("num_codebooks", 4), words.size("vocab_size") + 1
+    return Source(positions, {"n_c": books, "v_in": rows}, codebooks.AXES)
+
+
 def _sections(fields: Fields) -> tuple[Fields, Fields]:
     """Return the fields of the tower and of the decoder, or refuse what is neither."""
-    names = ("vision_config", "text_config") if fields.family == "blip" else ("encoder", "decoder")
-    inner = section(fields, names[0], "blip_vision_model")
-    words = section(fields, names[1], "blip_text_model")
-    texts = fields.family == _TEXTS
+    names = _SECTIONS.get(fields.family, ("encoder", "decoder"))
+    kinds = _KINDS.get(fields.family, _KINDS["blip"])
+    inner, words = (section(fields, *pair) for pair in zip(names, kinds, strict=True))
+    texts = fields.family in _TEXTS
     builder = "encoders.config:build" if texts else "vision.config:build"
     known = (inner.family in _MAPS and not texts) or inner.record.builder == builder
-    if words.family not in CAPTIONS or not known:
+    known = inner.family == kinds[0] if fields.family in _TEXTS[1:] else known
+    own = [kind for _, kind in list(_KINDS.values())[1:]]
+    decoders = [kinds[1]] if kinds[1] in own else [name for name in CAPTIONS if name not in own]
+    if words.family not in decoders or not known:
         behind = "an encoder" if texts else f"a vision transformer or one of {', '.join(_MAPS)}"
-        accepted = f"decoders {', '.join(CAPTIONS)} behind {behind} are declared"
+        behind = f"a {kinds[0]}" if fields.family in _TEXTS[1:] else behind
+        accepted = f"decoders {', '.join(decoders)} behind {behind} are declared"
         raise InputError(f"{fields.source.where(names[1])}: {accepted}")
     # A decoder, whatever the family says of models that stand alone.
     fixed = {key: value for key, value in words.record.fixed.items() if key not in _ALONE}
     words.record = replace(words.record, fixed=fixed)
-    bare = (head for head in inner.record.heads if head.endswith(("Model", "Encoder")))
+    ends = ("EncoderModel",) if inner.family == "t5" else ("Model", "Encoder")
+    bare = (head for head in inner.record.heads if head.endswith(ends))
     inner.head = next(bare, inner.record.heads[-1])
     inner.ignore("tie_word_embeddings")  # it has no words
     return inner, words
@@ -187,7 +165,11 @@ def _is_projected(fields: Fields, words: Fields, wide: int, own: int) -> bool:
         words.note(
             "cross_attention_hidden_size", f"{stated} is not the {wide} features of the encoder"
         )
-    return wide != own and fields.family != "blip" and stated is None
+    if fields.family == "canary":
+        problem = f"as many as the {wide} of encoder_config are declared"
+        words.require(holds=wide == own, problem=problem, name="hidden_size")
+    always = fields.family == "cohere_asr"
+    return always or (wide != own and fields.family != "blip" and stated is None)
 
 
 def _ignore_alone(words: Fields) -> None:
@@ -248,7 +230,7 @@ def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Nu
     own = caption.family
     layers, heads, inner = caption.sizes
     e, h = words.size("hidden_size"), words.size(heads)
-    problem = f"{h} heads do not divide a width of {e}"
+    problem = f"{h} heads do not divide a hidden_size of {e}"
     words.require(holds=e % h == 0, problem=problem, name=heads)
     wide = () if caption.widening is None else (caption.widening * e,)
     learned = words.flag("use_learned_position_embeddings", default=True)
@@ -281,7 +263,15 @@ def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Nu
     )
     tied = words.flag("tie_word_embeddings", default=True) or tied
     head = own.heads[GENERATED]
-    if not tied and isinstance(head, Predicted) and Output.BIAS in head.output:
+    alone = words.family in ("canary_decoder", "cohere_asr_decoder")  # with one bias
+    if alone:
+        for name, number in (("head_dim", e // h), ("num_key_value_heads", h)):
+            problem = f"the {number} of hidden_size and num_attention_heads are declared"
+            words.require(holds=words.size(name, number) == number, problem=problem, name=name)
+        if not words.flag("attention_bias", default=True):
+            bare = replace(family.attention, bias=Bias.NONE)
+            family = replace(family, attention=bare)
+    if not (tied or alone) and isinstance(head, Predicted) and Output.BIAS in head.output:
         words.note("tie_word_embeddings", "only true is declared: an untied head has a second bias")
     return family.tied(tied=tied), numbers
 

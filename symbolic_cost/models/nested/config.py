@@ -4,8 +4,6 @@ Images count by the tokens that they take of a sequence: `Shape(i=576)`. Without
 weights and does no work.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Expr, Integer
@@ -14,17 +12,14 @@ from symbolic_cost import symbols
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.connector import Connector, Trait
 from symbolic_cost.layers.patch import Piece
-from symbolic_cost.models.bound import bound
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.build import Fields, Shape, bound
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.nested.families import NESTED, Nested
 from symbolic_cost.models.nested.joined import Joining, joined
 from symbolic_cost.models.nested.joints import Beside, Seeing, images
 from symbolic_cost.models.nested.parts import BESIDE, LATER, section, text_of
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import config as vision_config
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.declare import Model, stored
 from symbolic_cost.symbols import exact
 
 _TEXT_ALONE = "ForCausalLM"
@@ -45,12 +40,12 @@ def build(fields: Fields, shape: Shape) -> Model:
 
 
 def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> Joining:
-    """Read the tower and how it is joined to the language model."""
     inner = section(fields, family.sections[0], family.vision)
     read, sizes, numbers, head = vision_config.read(inner, shape)
     side = _side(fields, inner, family)
     unread = _unread(fields, family, numbers["n_layers"])
-    whole = _whole(fields, family)
+    key, usual = "vision_feature_select_strategy", family.middle.feature
+    whole = fields.text(key, usual, ("default", "full")) == "full"
     stages = _stages(inner, family, text, shape)
     beside = _beside(fields, inner, text, numbers["e"], family=family, merge=side**2)
     _check_tiles(fields, family, shape)
@@ -83,12 +78,6 @@ def _joining(fields: Fields, family: Nested, shape: Shape, text: Model) -> Joini
     )
 
 
-def _whole(fields: Fields, family: Nested) -> bool:
-    """Read whether the connector takes the class token too."""
-    key, usual = "vision_feature_select_strategy", family.middle.feature
-    return fields.text(key, usual, ("default", "full")) == "full"
-
-
 def _check_tiles(fields: Fields, family: Nested, shape: Shape) -> None:
     """Refuse images whose tokens nothing but their sides tells."""
     if (family.unused or family.middle.tiled) and shape.i != 0:
@@ -102,12 +91,6 @@ def _beside(
     fields: Fields, inner: Fields, text: Model, e: int, *, family: Nested, merge: int
 ) -> Beside:
     """Read the widths of the connector, and check that the language model takes what it gives."""
-    _check_widths(fields, inner, text)
-    return family.middle.read(fields, inner, text, e, merge)
-
-
-def _check_widths(fields: Fields, inner: Fields, text: Model) -> None:
-    """Note what a tower or a connector makes that the language model does not take."""
     width = int(text.sizes["e"])
     assumed = 2048 if fields.family == "paligemma" else None
     widths = {"projection_dim": fields.source.values.get("projection_dim", assumed)}
@@ -119,6 +102,7 @@ def _check_widths(fields: Fields, inner: Fields, text: Model) -> None:
             fields.note(
                 key.removesuffix(LATER), f"{value} features meet a language model of {width}"
             )
+    return family.middle.read(fields, inner, text, e, merge)
 
 
 def _stages(inner: Fields, family: Nested, text: Model, shape: Shape) -> tuple[int | None, ...]:
@@ -154,7 +138,6 @@ def _side(fields: Fields, inner: Fields, family: Nested) -> int:
 
 
 def _unread(fields: Fields, family: Nested, blocks: int) -> int:
-    """Read how many of the tower's last blocks give what no connector takes."""
     layer = fields.source.values.get("vision_feature_layer", family.layer)
     fields.ignore("vision_feature_layer")
     if isinstance(layer, int) and not isinstance(layer, bool) and -blocks - 1 <= layer < 0:
@@ -165,7 +148,6 @@ def _unread(fields: Fields, family: Nested, blocks: int) -> int:
 
 
 def _connector(fields: Fields, family: Nested) -> Connector:
-    """Return the connector as the configuration has it."""
     own = family.connector
     if family.function:
         name = fields.text(family.function, "gelu", tuple(FUNCTIONS))

@@ -4,31 +4,21 @@ Axes: as in the towers; w_p common width, w_t width of widened texts, b_all imag
 compared to, those of the batch.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Integer
 
 from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.models.bound import bound
+from symbolic_cost.models.build import Fields, Shape, bound, classes_of
 from symbolic_cost.models.encoders import config as encoder_config
 from symbolic_cost.models.encoders.encoder import CLASSES
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.nested.families import CONTRASTIVE, Contrastive, Meeting
 from symbolic_cost.models.nested.parts import section
 from symbolic_cost.models.nested.towers import tower
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision import config as vision_config
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Model, Op, Part, Place, cross_entropy, einsum, stored, view
 
 AXES = axes("w_p hidden, w_t hidden, b_all whole, n_s whole, one whole")
 
@@ -40,7 +30,13 @@ def build(fields: Fields, shape: Shape) -> Model:
     family = CONTRASTIVE[fields.family]
     inner = section(fields, "vision_config", family.vision)
     if fields.head.endswith(CLASSES):
-        return _classified(fields, inner, shape)
+        inner.head = f"{inner.family}{CLASSES}"
+        read, sizes, numbers, head = vision_config.read(inner, shape)
+        numbers["n_classes"] = classes_of(fields)
+        fields.ignore("text_config", "projection_dim")
+        inner.refuse()
+        fields.refuse()
+        return replace(read.declare(fields.family, shape, sizes, head), bindings=numbers)
     words = section(fields, "text_config", family.text)
     words.head = ""  # both are projected alike, here
     text = bound(encoder_config.build(words, shape))
@@ -53,17 +49,6 @@ def build(fields: Fields, shape: Shape) -> Model:
     words.refuse()
     fields.refuse()
     return _compared(fields.family, family, text, seen, {"w_p": common, "w_t": wide})
-
-
-def _classified(fields: Fields, inner: Fields, shape: Shape) -> Model:
-    """Declare the tower of images with a head of classes."""
-    inner.head = f"{inner.family}{CLASSES}"
-    read, sizes, numbers, head = vision_config.read(inner, shape)
-    numbers["n_classes"] = classes_of(fields)
-    fields.ignore("text_config", "projection_dim")
-    inner.refuse()
-    fields.refuse()
-    return replace(read.declare(fields.family, shape, sizes, head), bindings=numbers)
 
 
 def _width(words: Fields, family: Contrastive, text: Model) -> int:

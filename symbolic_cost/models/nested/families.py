@@ -1,14 +1,13 @@
 """Models of several parts, as values: what stands between an image and a language model."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
 from symbolic_cost.layers.connector import Connector, Join, Trait, Wide
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.nested.joints import Adapter, Halved, Merger, Middle, Resampler
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -76,40 +75,32 @@ class Contrastive:
     scalars: int = 1
 
 
-CONTRASTIVE: Mapping[str, Contrastive] = MappingProxyType(
-    {
-        "clip": Contrastive("clip_vision_model", "clip_text_model"),
-        "metaclip_2": Contrastive("metaclip_2_vision_model", "metaclip_2_text_model"),
-        "siglip": Contrastive(
-            "siglip_vision_model", "siglip_text_model", Meeting.HEADED, scalars=2
-        ),
-        "siglip2": Contrastive(
-            "siglip2_vision_model", "siglip2_text_model", Meeting.HEADED, scalars=2
-        ),
-        "chinese_clip": Contrastive("chinese_clip_vision_model", "chinese_clip_text_model"),
-        "altclip": Contrastive("altclip_vision_model", "altclip_text_model", Meeting.WIDENED),
-    }
-)
+CONTRASTIVE: Mapping[str, Contrastive] = {
+    "clip": Contrastive("clip_vision_model", "clip_text_model"),
+    "metaclip_2": Contrastive("metaclip_2_vision_model", "metaclip_2_text_model"),
+    "siglip": Contrastive("siglip_vision_model", "siglip_text_model", Meeting.HEADED, scalars=2),
+    "siglip2": Contrastive("siglip2_vision_model", "siglip2_text_model", Meeting.HEADED, scalars=2),
+    "chinese_clip": Contrastive("chinese_clip_vision_model", "chinese_clip_text_model"),
+    "altclip": Contrastive("altclip_vision_model", "altclip_text_model", Meeting.WIDENED),
+}
 """Families by model_type."""
 
 TIED_BY_EITHER = ("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "llava_onevision")
 """Families whose output head is the token table if the whole or its language model says so."""
 
-TEXTS: Mapping[str, str] = MappingProxyType(
-    {
-        "qwen2_vl_text": "qwen2",
-        "qwen2_5_omni_text": "qwen2",
-        "qwen3_omni_moe_text": "qwen3_moe",
-        "qwen2_5_vl_text": "qwen2",
-        "exaone4_5_text": "exaone4",
-        "florence2_language": "bart",
-        "glm4v_moe_text": "glm4_moe",
-        "kimi_k2": "deepseek_v3",
-        "paddleocr_vl_text": "ernie4_5",
-        "qwen3_vl_text": "qwen3",
-        "qwen3_vl_moe_text": "qwen3_moe",
-    }
-)
+TEXTS: Mapping[str, str] = {
+    "qwen2_vl_text": "qwen2",
+    "qwen2_5_omni_text": "qwen2",
+    "qwen3_omni_moe_text": "qwen3_moe",
+    "qwen2_5_vl_text": "qwen2",
+    "exaone4_5_text": "exaone4",
+    "florence2_language": "bart",
+    "glm4v_moe_text": "glm4_moe",
+    "kimi_k2": "deepseek_v3",
+    "paddleocr_vl_text": "ernie4_5",
+    "qwen3_vl_text": "qwen3",
+    "qwen3_vl_moe_text": "qwen3_moe",
+}
 """Families of language models by the name of a section that is one of them."""
 
 _JOINED = Connector(Join.SIDE_BY_SIDE, Norm.LAYER, hidden=Wide.JOINED)
@@ -157,90 +148,87 @@ _QWEN = Nested(
     stages="deepstack_visual_indexes",
 )
 
-NESTED: Mapping[str, Nested] = MappingProxyType(
-    {
-        "llava": _LLAVA,
-        "llava_next": replace(_LLAVA, unused=_NEWLINE),
-        "llava_next_video": replace(_LLAVA, unused=_NEWLINE),
-        "deepseek_vl": Nested("siglip_vision_model", "llama", Connector(), tied=True),
-        "aya_vision": _COHERE,
-        "cohere2_vision": replace(_COHERE, connector=replace(_COHERE.connector, norm=None)),
-        "llava_onevision": replace(
-            _LLAVA, vision="siglip_vision_model", text="qwen2", layer=-1, unused=_NEWLINE
-        ),
-        "llama4": Nested(
-            "llama4_vision_model",
-            "llama4_text",
-            Connector(Join.SIDE_BY_SIDE, hidden=Wide.NONE, traits=Trait.ADAPT),
-            merge="pixel_shuffle_ratio",
-            middle=Adapter(("projector_input_dim", "projector_output_dim", "vision_output_dim")),
-        ),
-        "paligemma": Nested("siglip_vision_model", "gemma", Connector(hidden=Wide.NONE), tied=True),
-        "gemma3": Nested(
-            "siglip_vision_model",
-            "gemma3_text",
-            Connector(Join.MEAN, Norm.RMS_SHIFTED, hidden=Wide.NONE, traits=Trait.NONE),
-            tokens="mm_tokens_per_image",
-            tied=True,
-        ),
-        "glm4v": _GLM,
-        "glm46v": _GLM,
-        "glmga": _GLM,
-        "glm4v_moe": replace(_GLM, vision="glm4v_moe_vision", text="glm4v_moe_text"),
-        "idefics2": Nested(
-            "idefics2_vision",
-            "mistral",
-            Connector(function="silu", traits=Trait.GATED),
-            middle=Resampler("perceiver_config"),
-        ),
-        "idefics3": Nested("idefics3_vision", "llama", _SHUFFLED, merge="scale_factor"),
-        "smolvlm": Nested("smolvlm_vision", "llama", _SHUFFLED, merge="scale_factor"),
-        "internvl": _INTERN,
-        "internvl_chat": replace(
-            _INTERN,
-            vision="intern_vit_6b",
-            sections=("vision_config", "llm_config"),
-            function="",
-            tied=False,
-        ),
-        "qianfan_ocr": replace(_INTERN, vision="qianfan_ocr_vision", text="qwen3", tied=False),
-        "mistral3": Nested(
-            "pixtral",
-            "mistral",
-            Connector(Join.SIDE_BY_SIDE, Norm.RMS, traits=Trait.MERGE),
-            merge="spatial_merge_size",
-            function="projector_hidden_act",
-            biased="multimodal_projector_bias",
-            tied=True,
-        ),
-        "lighton_ocr": Nested(
-            "pixtral",
-            "qwen3",
-            Connector(Join.SIDE_BY_SIDE, Norm.RMS, traits=Trait.MERGE),
-            merge="spatial_merge_size",
-            tied=True,
-        ),
-        "phi3_v": Nested(
-            "clip_vision_model",
-            "phi3",
-            Connector(Join.SIDE_BY_SIDE),
-            ("img_processor", "text_config"),
-            merge="patches_of_a_side",
-            unused={"between_rows": "m_i e_v", "between_images": "m_i e_v"},
-        ),
-        "qwen2_vl": Nested("qwen2_vl_vision", "qwen2_vl_text", _JOINED, merge="spatial_merge_size"),
-        "qwen2_5_vl": Nested(
-            "qwen2_5_vl_vision",
-            "qwen2_5_vl_text",
-            replace(_JOINED, norm=Norm.RMS),
-            merge="spatial_merge_size",
-        ),
-        "qwen3_vl": _QWEN,
-        "qwen3_vl_moe": replace(_QWEN, vision="qwen3_vl_moe_vision", text="qwen3_vl_moe_text"),
-        "qwen3_5": replace(_QWEN, vision="qwen3_5_vision", text="qwen3_5_text", stages=""),
-        "qwen3_5_moe": replace(
-            _QWEN, vision="qwen3_5_moe_vision", text="qwen3_5_moe_text", stages=""
-        ),
-    }
-)
+NESTED: Mapping[str, Nested] = {
+    "llava": _LLAVA,
+    "llava_next": replace(_LLAVA, unused=_NEWLINE),
+    "llava_next_video": replace(_LLAVA, unused=_NEWLINE),
+    "deepseek_vl": Nested("siglip_vision_model", "llama", Connector(), tied=True),
+    "aya_vision": _COHERE,
+    "cohere2_vision": replace(_COHERE, connector=replace(_COHERE.connector, norm=None)),
+    "llava_onevision": replace(
+        _LLAVA, vision="siglip_vision_model", text="qwen2", layer=-1, unused=_NEWLINE
+    ),
+    "llama4": Nested(
+        "llama4_vision_model",
+        "llama4_text",
+        Connector(Join.SIDE_BY_SIDE, hidden=Wide.NONE, traits=Trait.ADAPT),
+        merge="pixel_shuffle_ratio",
+        middle=Adapter(("projector_input_dim", "projector_output_dim", "vision_output_dim")),
+    ),
+    "paligemma": Nested("siglip_vision_model", "gemma", Connector(hidden=Wide.NONE), tied=True),
+    "gemma3": Nested(
+        "siglip_vision_model",
+        "gemma3_text",
+        Connector(Join.MEAN, Norm.RMS_SHIFTED, hidden=Wide.NONE, traits=Trait.NONE),
+        tokens="mm_tokens_per_image",
+        tied=True,
+    ),
+    "glm4v": _GLM,
+    "glm46v": _GLM,
+    "glmga": _GLM,
+    "glm4v_moe": replace(_GLM, vision="glm4v_moe_vision", text="glm4v_moe_text"),
+    "idefics2": Nested(
+        "idefics2_vision",
+        "mistral",
+        Connector(function="silu", traits=Trait.GATED),
+        middle=Resampler("perceiver_config"),
+    ),
+    "idefics3": Nested("idefics3_vision", "llama", _SHUFFLED, merge="scale_factor"),
+    "smolvlm": Nested("smolvlm_vision", "llama", _SHUFFLED, merge="scale_factor"),
+    "internvl": _INTERN,
+    "internvl_chat": replace(
+        _INTERN,
+        vision="intern_vit_6b",
+        sections=("vision_config", "llm_config"),
+        function="",
+        tied=False,
+    ),
+    "qianfan_ocr": replace(_INTERN, vision="qianfan_ocr_vision", text="qwen3", tied=False),
+    "mistral3": Nested(
+        "pixtral",
+        "mistral",
+        Connector(Join.SIDE_BY_SIDE, Norm.RMS, traits=Trait.MERGE),
+        merge="spatial_merge_size",
+        function="projector_hidden_act",
+        biased="multimodal_projector_bias",
+        tied=True,
+    ),
+    "lighton_ocr": Nested(
+        "pixtral",
+        "qwen3",
+        Connector(Join.SIDE_BY_SIDE, Norm.RMS, traits=Trait.MERGE),
+        merge="spatial_merge_size",
+        tied=True,
+    ),
+    "phi3_v": Nested(
+        "clip_vision_model",
+        "phi3",
+        Connector(Join.SIDE_BY_SIDE),
+        ("img_processor", "text_config"),
+        merge="patches_of_a_side",
+        unused={"between_rows": "m_i e_v", "between_images": "m_i e_v"},
+    ),
+    "qwen2_vl": Nested("qwen2_vl_vision", "qwen2_vl_text", _JOINED, merge="spatial_merge_size"),
+    "qwen2_5_vl": Nested(
+        "qwen2_5_vl_vision",
+        "qwen2_5_vl_text",
+        replace(_JOINED, norm=Norm.RMS),
+        merge="spatial_merge_size",
+    ),
+    "qwen3_vl": _QWEN,
+    "qwen3_vl_moe": replace(_QWEN, vision="qwen3_vl_moe_vision", text="qwen3_vl_moe_text"),
+    "cohere_compass": replace(_QWEN, vision="cohere_compass_vision", text="cohere_compass_text"),
+    "qwen3_5": replace(_QWEN, vision="qwen3_5_vision", text="qwen3_5_text", stages=""),
+    "qwen3_5_moe": replace(_QWEN, vision="qwen3_5_moe_vision", text="qwen3_5_moe_text", stages=""),
+}
 """Families by model_type."""

@@ -1,22 +1,17 @@
 """Tower, connectors and language model as one model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import field, replace
 
 from sympy import Expr, Integer
 
-from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers import connector as connectors
 from symbolic_cost.layers.connector import Connector, Trait, Wide
 from symbolic_cost.models.count import TOWER_PORT
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Axis, Model, Op, Part, Role
 from symbolic_cost.ops.unread import Unread, unread
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact
 
 _IMAGE = "vision"
@@ -90,7 +85,6 @@ def joined(name: str, text: Model, own: Joining) -> Model:
 
 
 def _unseen(part: Part) -> bool:
-    """Whether nothing flows back through a part."""
     return any(isinstance(op, Unread) for op in part.ops)
 
 

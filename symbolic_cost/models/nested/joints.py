@@ -1,23 +1,18 @@
 """What stands between a tower and a language model, by kind: a connector's widths, and images."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from math import isqrt
 from typing import ClassVar
 
 from sympy import Expr, Integer
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.nested.sections import MERGER, resampler
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import config as vision_config
 from symbolic_cost.models.vision.transformer import Sizes
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Model, Op
+from symbolic_cost.records import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,6 @@ class Resampler(Middle):
     tiled: ClassVar[bool] = True
 
     def read(self, fields: Fields, inner: Fields, text: Model, e: int, merge: int) -> Beside:  # noqa: ARG002
-        """Read the resampler."""
         return Beside((int(text.sizes["f"]), e), *resampler(fields, self.key))
 
 
@@ -81,7 +75,6 @@ class Merger(Middle):
     """A perceptron whose width stands in the section of the tower."""
 
     def read(self, fields: Fields, inner: Fields, text: Model, e: int, merge: int) -> Beside:  # noqa: ARG002
-        """Read the width."""
         return Beside((inner.size(MERGER), int(text.sizes["e"])))
 
 
@@ -93,7 +86,6 @@ class Halved(Middle):
     feature: ClassVar[str] = "full"
 
     def read(self, fields: Fields, inner: Fields, text: Model, e: int, merge: int) -> Beside:  # noqa: ARG002
-        """Read the width."""
         wide = fields.size(self.key, int(text.sizes["e"]))
         fields.require(holds=wide % 2 == 0, problem="an even width is halved", name=self.key)
         return Beside((wide // 2, e))
@@ -148,7 +140,6 @@ def images(own: Seeing) -> Images:
 
 
 def _fixed(own: Seeing) -> Images:
-    """Return images of the sides that the tower has."""
     _check_grid(own)
     number = own.shape.i / own.tokens
     if number.is_integer is False:
@@ -182,6 +173,7 @@ _KINDS: Mapping[str, Callable[[Seeing], Images]] = {
         (
             *("qwen2_vl_vision", "qwen2_5_vl_vision", "qwen3_vl_vision", "qwen3_vl_moe_vision"),
             *("qwen3_5_vision", "qwen3_5_moe_vision", "glm4v_vision", "glm4v_moe_vision"),
+            "cohere_compass_vision",
         ),
         _free,
     ),

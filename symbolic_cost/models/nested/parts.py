@@ -1,7 +1,5 @@
 """Sections of models of several parts, each read by its own family."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,14 +8,11 @@ from typing import Any
 from sympy import Integer
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.bound import bound
+from symbolic_cost.models.build import Fields, Model, Shape, bound
 from symbolic_cost.models.config import imported
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.nested.families import TEXTS, TIED_BY_EITHER, Nested
 from symbolic_cost.models.nested.sections import GLM_TOWERS, glm, large
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model
 from symbolic_cost.reading import package_data
 
 _TABLES: Mapping[str, Mapping[str, Any]] = package_data("models/nested.toml")
@@ -68,11 +63,7 @@ def section(fields: Fields, key: str, kind: str) -> Fields:
 
 
 def _section_type(fields: Fields, key: str, values: Mapping[str, Any]) -> str:
-    """Return the model_type of a section; empty where it says none.
-
-    Raises:
-        InputError: no text.
-    """
+    """Return the model_type of a section; empty where it says none."""
     name = values.get("model_type") or ""
     if not isinstance(name, str):
         raise InputError(f"{fields.source.where(key)}: model_type: a family's name is accepted")
@@ -114,7 +105,6 @@ def text_of(fields: Fields, family: Nested, shape: Shape) -> Model:
 
 
 def _flat(fields: Fields, family: Nested) -> dict[str, Any]:
-    """Return the fields of a language model that stand beside the section of the tower."""
     own = {
         key: value
         for key, value in fields.source.values.items()

@@ -1,21 +1,15 @@
 """Builder of models that embed every token of a page or a question, to compare them one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
 from sympy import Integer
 
-from symbolic_cost.axes import axes
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.bound import bound
+from symbolic_cost.models.build import Fields, Shape, bound
 from symbolic_cost.models.config import imported
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.declare import Model, Part, axes, einsum
 
 AXES = axes("w_c hidden")
 _SECTION = "vlm_config"

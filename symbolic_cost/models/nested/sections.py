@@ -1,7 +1,5 @@
 """Sections of models of several parts that say their sizes otherwise than their families do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 from sympy import Expr, Integer
 
 from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.declare import Op, stored
 
 GLM_TOWERS = ("glm4v_vision", "glm4v_moe_vision")
 

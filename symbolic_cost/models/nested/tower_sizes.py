@@ -4,8 +4,6 @@ For example `["hidden_size", 768]` is a field and what it is without one, `"e //
 others, and `["sizes.1 of 4", 2]` is the second of a list of four.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Mapping
@@ -36,7 +34,6 @@ def tower_sizes(part: Fields, table: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _following(formula: str, sizes: Mapping[str, int]) -> int:
-    """Return the size that follows from others, at least one."""
     return max(_value(ast.parse(formula, mode="eval").body, sizes), 1)
 
 

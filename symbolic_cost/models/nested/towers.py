@@ -12,6 +12,7 @@ from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.unread import unused_weights
 from symbolic_cost.records import dataclass
 
 
@@ -51,6 +52,12 @@ def tower(model: Model, name: str) -> Tower:
         if axis in model.axes
     }
     return Tower(name, below(model.parts, name, names), sizes, axes)
+
+
+def kept(model: Model, name: str) -> Tower:
+    """Return the weights of a model as a tower that does not run."""
+    parts = tuple(replace(part, ops=unused_weights(part.ops)) for part in model.parts)
+    return tower(replace(model, parts=parts), name)
 
 
 def below(parts: tuple[Part, ...], name: str, names: Mapping[str, str]) -> tuple[Part, ...]:

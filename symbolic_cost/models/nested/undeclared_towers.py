@@ -11,21 +11,15 @@ from typing import Any
 
 from sympy import Expr, Integer
 
-from symbolic_cost.axes import Axis, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.layers.connector import Connector
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.families import Family
-from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.nested.families import Nested
 from symbolic_cost.models.nested.parts import text_of
 from symbolic_cost.models.nested.tower_sizes import tower_sizes
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.unread import stored
+from symbolic_cost.ops.declare import Axis, Model, Op, Part, Place, Role, einsum, lookup, stored
 from symbolic_cost.reading import package_data
 
 _DATA: Mapping[str, Mapping[str, Mapping[str, Any]]] = package_data("models/kept_towers.toml")
@@ -74,7 +68,6 @@ def build(fields: Fields, shape: Shape) -> Model:
 
 
 def _with(text: Model, name: str, parts: Iterable[Part], sizes: Mapping[str, Expr]) -> Model:
-    """Return a language model with further parts, whose axes stay whole."""
     axes = {axis: Axis(axis, Role.WHOLE) for axis in sizes if axis not in text.sizes}
     return replace(
         text,
@@ -92,14 +85,18 @@ def _complete_file(fields: Fields, family: Mapping[str, Any], section: str) -> N
     inner = fields.source.values.get(section)
     if isinstance(inner, Mapping):  # some files say the same beside it
         fields.ignore(*(key for key in inner if fields.source.values.get(key) == inner[key]))
-    _complete(fields, section, family.get("text_defaults", {}))
+    # give the language model what the class of the whole holds where its section leaves it out
+    usual = family.get("text_defaults", {})
+    text = fields.source.values.get(section)
+    if isinstance(text, Mapping):
+        values = {**fields.source.values, section: {**usual, **text}}
+        fields.source = replace(fields.source, values=values)
     for key, (name, origin, field) in family.get("copies", {}).items():
         _copy(fields, (key, name), (origin, field))
     _tie(fields, section, family)
 
 
 def _nested(fields: Fields, family: Mapping[str, Any], section: str) -> Nested:
-    """Return what tells the language model."""
     key, texts = family.get("text_by", ("", {}))
     kind = texts.get(str(fields.source.values.get(key)), family["text"])
     tied, beside = family.get("tied", False), family.get("beside", "")
@@ -119,16 +116,7 @@ def _trim(fields: Fields) -> None:
     fields.source = replace(fields.source, values=values)
 
 
-def _complete(fields: Fields, section: str, usual: Mapping[str, Any]) -> None:
-    """Give the language model what the class of the whole holds where its section leaves it out."""
-    text = fields.source.values.get(section)
-    if isinstance(text, Mapping):
-        values = {**fields.source.values, section: {**usual, **text}}
-        fields.source = replace(fields.source, values=values)
-
-
 def _copy(fields: Fields, target: tuple[str, str], origin: tuple[str, str]) -> None:
-    """Take a field of a section from another section, or leave it out where that does."""
     values = fields.source.values
     inner, other = values.get(target[0]), values.get(origin[0])
     if isinstance(inner, Mapping) and isinstance(other, Mapping):
@@ -195,12 +183,10 @@ _Sizes = Mapping[str, tuple[str, Expr]]
 
 
 def _ending(sizes: Mapping[str, int], end: str) -> dict[str, tuple[str, Expr]]:
-    """Return sizes by axis, with names that end alike."""
     return {axis: (f"{axis}_{end}", Integer(size)) for axis, size in sizes.items()}
 
 
 def _left_out(fields: Fields, optional: Mapping[str, list[str]]) -> set[str]:
-    """Return the weights that truth values switch off."""
     return {
         name
         for key, names in optional.items()
@@ -224,12 +210,10 @@ def _switched(fields: Fields, family: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _path(key: str) -> str:
-    """Return the path of what the section of a key holds."""
     return key.replace("_config", "").replace(".", "_")
 
 
 def _section(fields: Fields, key: str, lacking: bool) -> Fields | None:  # noqa: FBT001
-    """Return the fields of a tower; None without it, where that may be."""
     *outer, name = key.split(".")
     holder = fields
     for one in outer:
@@ -259,7 +243,10 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
         defaults=table.get("defaults", {}),
     )
     for field, (outer, inner) in table.get("inside", {}).items():
-        _take_out(part, field, outer, inner)
+        held = part.part(outer)
+        if held is not None and inner in held.source.values and not part.has(field):
+            values = {**part.source.values, field: held.source.values[inner]}
+            part.source = replace(part.source, values=values)
     sizes = _ending(tower_sizes(part, table["sizes"]), name)
     depth = part.size(*table["depth"]) if "depth" in table else 1
     part.problems += part.not_understood().values()
@@ -271,14 +258,6 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
             lengths |= more
             parts.append(Part(path, (op,), Integer(repeat), place=Place.END))
     return tuple(parts), lengths
-
-
-def _take_out(part: Fields, field: str, outer: str, inner: str) -> None:
-    """Take a field that older files hold in a section of the tower."""
-    held = part.part(outer)
-    if held is not None and inner in held.source.values and not part.has(field):
-        values = {**part.source.values, field: held.source.values[inner]}
-        part.source = replace(part.source, values=values)
 
 
 def _tower_table(kind: str) -> dict[str, Any]:

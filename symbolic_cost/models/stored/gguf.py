@@ -5,8 +5,6 @@
 Source: github.com/ggml-org/ggml, docs/gguf.md.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Mapping
@@ -57,7 +55,6 @@ class _Reader:
         return bytes(data[:_LONGEST]).decode(errors="replace")
 
     def value(self, kind: int) -> Any:  # noqa: ANN401 - a value of any type
-        """Return a value; of an array that is long, its length alone."""
         if kind == _TEXT:
             return self.text()
         if kind != _ARRAY:

@@ -1,7 +1,5 @@
 """Models on the Hub by name: the configuration and headers of weights, never weights or code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

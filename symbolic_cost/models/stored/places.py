@@ -1,7 +1,5 @@
 """Configurations and headers by where they are: files of weights, pipelines, names on the Hub."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -86,11 +86,7 @@ def _tensors(path: Path) -> tuple[Tensor, ...]:
 
 
 def _read(entries: Mapping[str, Any], place: str, room: int) -> tuple[Tensor, ...]:
-    """Return the tensors of a header.
-
-    Raises:
-        InputError: every tensor whose shape, data type and place contradict each other.
-    """
+    """Return the tensors of a header."""
     tensors, problems = [], []
     ends: list[tuple[int, int]] = []
     for name, entry in entries.items():
@@ -119,7 +115,6 @@ def _read(entries: Mapping[str, Any], place: str, room: int) -> tuple[Tensor, ..
 
 
 def _counts(value: object) -> list[int] | None:
-    """Return a list of whole numbers from zero; None if a value is none."""
     if not isinstance(value, list) or len(value) > _MOST_DIMENSIONS:
         return None
     return value if all(type(one) is int and one >= 0 for one in value) else None

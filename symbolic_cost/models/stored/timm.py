@@ -60,7 +60,6 @@ def spelt(name: str) -> dict[str, Any] | None:
 
 
 def _record_of(name: str) -> tuple[Mapping[str, Any], dict[str, Any]] | None:
-    """Return the record that knows an architecture, and its fields."""
     for pattern, record in _patterns():
         match = pattern.fullmatch(name)
         if match is not None:
@@ -111,7 +110,6 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...]:
 
 
 def _names() -> Iterator[str]:
-    """Yield the names that are known, N in place of any number."""
     for record in _records():
         for name in record["names"]:
             for size in record["sizes"]:
@@ -134,7 +132,6 @@ def _pictures(values: Mapping[str, Any]) -> dict[str, Any]:
 def _contradictions(
     source: Document, record: Mapping[str, Any], named: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Say what a configuration says otherwise than the name of its architecture."""
     values, side = source.values, named.get("image_size")
     image = _pictures(values).get("image_size", side)
     if record.get("placed") and image != side:

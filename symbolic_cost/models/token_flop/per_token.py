@@ -6,8 +6,6 @@ of its axes; a convention says which classes count. Nothing is written per famil
     6 V e (head) + 6 n_layers (weights of products) + 12 n_layers h q min(s, W)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property

@@ -1,9 +1,6 @@
 """Terms of the FLOP of a token: every weight, the products of positions, and what states cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 
 from sympy import Add, Expr, Integer, Mul, Rational
@@ -24,13 +21,17 @@ from symbolic_cost.conventions.token_questions import (
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Min
 from symbolic_cost.models.count import ROUTED
-from symbolic_cost.models.token_flop.states import Held, as_wide, state_flop, states_of
-from symbolic_cost.models.token_flop.weights import is_perceptron, weight_kind
+from symbolic_cost.models.token_flop.states import (
+    Held,
+    as_wide,
+    is_perceptron,
+    state_flop,
+    states_of,
+    weight_kind,
+)
+from symbolic_cost.ops.declare import Model, Op, Operand, Part
 from symbolic_cost.ops.einsum import Einsum
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,6 @@ class TokenTerms:
         yield from self._states()
 
     def _deciding_answer(self, kind: Weights) -> str:
-        """Name the answer that makes a class of weights count as it does."""
         if not self.answers.counts(kind):
             return f"not counted: {kind.meaning}"
         if kind is Weights.EXPERTS:
@@ -146,7 +146,6 @@ class TokenTerms:
                 yield from ((part, stage) for stage in whole.stages)
 
     def _weights(self) -> Iterator[tuple[Weights, str, Expr]]:
-        """Yield class, path and FLOP per token of every weight."""
         seen: set[str] = set()
         _, tokens = self.model.work
         for part, op in self._ops():
@@ -172,11 +171,9 @@ class TokenTerms:
 
     @cached_property
     def _recurrent_states(self) -> Mapping[str, tuple[Held, ...]]:
-        """The states of every part."""
         return states_of(self.model)
 
     def _gated(self, part: Part, op: Op) -> Expr:
-        """Return what the products of a feed-forward layer count for: 3/2 of two if gated."""
         if self.answers.perceptron is Perceptron.DECLARED or not is_perceptron(self.model, op):
             return Integer(1)
         layer = op.path.rpartition(".")[0]
@@ -232,7 +229,6 @@ class TokenTerms:
             yield Term("softmax", said, Add(*scores), tuple(paths))
 
     def _states(self) -> Iterator[Term]:
-        """Yield what states cost, of all parts together."""
         parts = [
             (part, one)
             for part in self.model.parts

@@ -5,16 +5,13 @@ same tensor. An act says under which dimensions it wants each tensor; where thes
 a view stands between, once names are known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import field, replace
 from enum import Flag, auto
 from typing import Any
 
 from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.graph import Name
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 
 class Nature(Flag):

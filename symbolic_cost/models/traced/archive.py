@@ -13,13 +13,12 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import field
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from symbolic_cost.errors import InputError, quote
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 MOST_JSON = 150_000_000
 """Bytes of the longest graph that is read; one of 32 layers has 6 million."""
@@ -82,13 +81,7 @@ def _read(file: BinaryIO, place: str) -> Archive:
             program = _json(archive, graphs[0], place)
             weights = [one for one in entries if _is(one.filename, _WEIGHTS)]
             config = _json(archive, weights[0], place).get("config") if weights else {}
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        EOFError,
-        RuntimeError,
-        zlib.error,
-    ) as error:
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError, zlib.error) as error:
         raise InputError(
             f"{place}: is no archive of torch.export.save (a zip, .pt2): {quote(str(error))}"
         ) from None

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
 from functools import cached_property
 
 from sympy import Integer
 
 from symbolic_cost.models.traced.acts import Tensor
-from symbolic_cost.models.traced.build import op
+from symbolic_cost.models.traced.build import UnusedWeight, op
 from symbolic_cost.models.traced.placing import Draft, block_of
-from symbolic_cost.models.traced.unused_weights import UnusedWeight
+from symbolic_cost.ops.declare import Op, unread
 from symbolic_cost.ops.graph import OUTSIDE, Part, Place
-from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, Pattern
-from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import View
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 
 @dataclass(eq=False)
@@ -191,7 +188,6 @@ def _folded(segments: Sequence[Segment], *, folds: bool) -> list[Part]:
 
 
 def _path(segment: Segment, several: Counter[str], segments: Sequence[Segment]) -> str:
-    """Return the path of a part."""
     if segment.block is not None:
         listed, place = segment.block
         return listed if several[listed] == 1 else f"{listed}.{place}"

@@ -1,7 +1,5 @@
 """Ops from drafts: operands with names of their part, kinds by what makes them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -10,12 +8,11 @@ from symbolic_cost.errors import PatternError
 from symbolic_cost.models.traced.acts import Tensor
 from symbolic_cost.models.traced.placing import Draft
 from symbolic_cost.models.traced.placing import Operand as Drafted
-from symbolic_cost.models.traced.unused_weights import UnusedWeight
 from symbolic_cost.ops.conv import Conv, Pool, TransposedConv
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.ops.lookup import Lookup
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.op import Kernel, Op
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.view import View
 
@@ -96,3 +93,25 @@ _MAKERS: Mapping[str, Callable[[str, Pattern, Draft], Op]] = {
     "view": lambda path, pattern, draft: View(path, pattern),  # noqa: ARG005
     "split": lambda path, pattern, draft: View(path, pattern, parts=True),  # noqa: ARG005
 }
+
+
+class UnusedWeight(Op):
+    """A weight that is kept, and copied at most: a mask token, a scale folded into another."""
+
+    @property
+    def kind(self) -> str:
+        """It copies."""
+        return "copy"
+
+    @property
+    def bulk(self) -> bool:
+        """Nothing is computed."""
+        return False
+
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Return none."""
+        return ()
+
+    def saves(self) -> tuple[Operand, ...]:
+        """Return none."""
+        return ()

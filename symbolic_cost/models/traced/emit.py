@@ -1,7 +1,5 @@
 """Acts as drafts of ops of this library."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from symbolic_cost.axes import Role
@@ -157,7 +155,6 @@ class Emitter(Placing):
             self._add("split", act.path, [(tensor, axes)], [(out, rest) for out in act.outs])
 
     def _conv(self, act: Act) -> None:
-        """Write a convolution: batch first, as the op tells its axes apart by their places."""
         kernel, place = act.uses[1], act.options["made"]
         summed, outer = set(self._flat(act.options["summed"])), self._flat(act.outs[0].dims[place])
         other = tuple(self._another(axis) if axis in summed else axis for axis in outer)

@@ -1,7 +1,5 @@
 """PyTorch modules, exported and read at once; the one place that needs torch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
@@ -58,7 +56,6 @@ def trace(
 
 
 def _dynamic(inputs: tuple[Any, ...], auto: object) -> list[Any]:
-    """Return what is dynamic of every input: samples, and the length of indices."""
     return [
         dict.fromkeys(range(min(tensor.dim(), 1 if tensor.is_floating_point() else 2)), auto)
         if hasattr(tensor, "dim")

@@ -11,13 +11,12 @@ into 8 and 8*l is a question about integers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from math import prod
 
 from sympy import Expr, Integer, nextprime
 
 from symbolic_cost.models.traced.graph import Size, number
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 
 @dataclass(eq=False, slots=True)

@@ -3,10 +3,7 @@
 What torch.export wraps for its own purposes (gradients off, autocast) is written out in place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from typing import Any, TypeAlias
 
 from sympy import Expr, Integer
@@ -15,7 +12,7 @@ from symbolic_cost import symbols
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.archive import Archive
 from symbolic_cost.models.traced.shapes import Shapes
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 Size: TypeAlias = Expr | int
 
@@ -114,7 +111,6 @@ def graph(archive: Archive) -> Graph:
 
 
 def _only(tagged: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return tag and value of a union, which has one."""
     return next(iter(tagged.items()))
 
 
@@ -159,7 +155,6 @@ class _Reader:
         )  # fmt: skip
 
     def _inputs(self) -> tuple[dict[str, str], list[str], list[str]]:
-        """Return weights with their names, constants, and inputs of the user."""
         weights: dict[str, str] = {}
         constants: list[str] = []
         inputs: list[str] = []
@@ -196,7 +191,6 @@ class _Reader:
         return int(read) if read.is_Integer else read
 
     def _scope(self, scope: Mapping[str, Any], prefix: str, path: str, depth: int) -> None:
-        """Read values and nodes of a graph, or of one inside of it."""
         if depth > _DEEPEST:
             raise InputError(f"{self._place}: graphs are nested more than {_DEEPEST} deep")
         for name, entry in scope["tensor_values"].items():
@@ -291,7 +285,6 @@ def _names(tagged: Mapping[str, Any]) -> list[str]:
 
 
 def _symbol_names(text: str) -> list[str]:
-    """Return the names in Symbol('...') of a text."""
     return [part.partition("'")[0] for part in text.split("Symbol('")[1:]]
 
 
@@ -324,7 +317,6 @@ def dynamic(places: Mapping[str, tuple[str, str]]) -> dict[str, Expr]:
 
 
 def _further(name: str, meaning: str) -> Expr:
-    """Return the symbol of a dynamic dimension beyond the glossary's."""
     if name in symbols.GLOSSARY:
         return symbols.symbol(name)
     return symbols.register(name, f"{meaning} of an imported model")

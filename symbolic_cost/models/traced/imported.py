@@ -1,16 +1,12 @@
 """Models from exported graphs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from sympy import Expr
 
 from symbolic_cost import symbols
-from symbolic_cost.axes import Glossary, Role
 from symbolic_cost.errors import InputError, PatternError
 from symbolic_cost.models.traced.acts import Tensor
 from symbolic_cost.models.traced.archive import read_archive
@@ -25,8 +21,8 @@ from symbolic_cost.models.traced.roles import Roles
 from symbolic_cost.models.traced.rules import permuting, products  # noqa: F401 - they register rules
 from symbolic_cost.models.traced.splits import PART, split_products
 from symbolic_cost.models.traced.trace import Trace
-from symbolic_cost.ops.graph import Model, Part
-from symbolic_cost.records import dataclass
+from symbolic_cost.ops.declare import Glossary, Model, Part, Role
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -170,7 +166,6 @@ def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:
 
 
 def _with_unused_weights(trace: Trace, drafts: Sequence[Draft], emitter: Emitter) -> list[Draft]:
-    """Return drafts that hold the weights that no op has."""
     used = {
         t.weight.partition(PART)[0] for draft in drafts for t, _ in (*draft.inputs, *draft.biases)
     }

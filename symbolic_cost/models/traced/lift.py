@@ -5,10 +5,7 @@ repetition is explained by the fields of the configurations; a held-out graph, w
 fitted to, is predicted whole: parameters and FLOP, as formulas in batch and length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,11 +19,10 @@ from symbolic_cost.models.bound import bound
 from symbolic_cost.models.configfile import LARGEST_FILE
 from symbolic_cost.models.traced.imported import traced
 from symbolic_cost.models.traced.monomials import Fitter, Sum
+from symbolic_cost.ops.declare import Model, Op
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
 from symbolic_cost.reading import json_value, read_text
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 FEWEST = 4
 """Graphs, of which one is held out: fewer explain anything."""
@@ -109,11 +105,7 @@ def _read(path: Path) -> Traced:
 
 
 def _explained(fitter: Fitter, fitted: Sequence[Traced]) -> Lifted:
-    """Explain all sizes and repetitions.
-
-    Raises:
-        InputError: every one that no short sum explains.
-    """
+    """Explain all sizes and repetitions."""
     first = fitted[0].model
     axes = [_matched(fitted[0], other) for other in fitted]
     problems: list[str] = []
@@ -141,11 +133,7 @@ def _explained(fitter: Fitter, fitted: Sequence[Traced]) -> Lifted:
 
 
 def _matched(first: Traced, other: Traced) -> dict[str, Expr]:
-    """Return the size in another graph of every axis of the first, found by where it stands.
-
-    Raises:
-        InputError: parts, ops or axes that are not those of the first.
-    """
+    """Return the size in another graph of every axis of the first, found by where it stands."""
     ours, theirs = first.model.parts, other.model.parts
     sizes: dict[str, Expr] = {}
     if [len(part.ops) for part in ours] != [len(part.ops) for part in theirs]:
@@ -176,11 +164,7 @@ def _number(value: Fraction) -> Expr:
 
 
 def _check(family: Lifted, held: Traced) -> None:
-    """Compare the prediction with the held-out graph.
-
-    Raises:
-        InputError: it differs.
-    """
+    """Compare the prediction with the held-out graph."""
     rules = preset("torch-flop-counter")
     tables = [cost(one, rules) for one in (family.at(held.fields), held.model)]
     asked: dict[str, Any] = {

@@ -4,8 +4,6 @@ Values of several configurations are looked for at once, exactly; the shortest s
 all of them is taken. One of p terms needs more than p configurations, so that it proves something.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement

@@ -4,8 +4,6 @@ Positions have two names: r in the residual stream and l inside layers (with hea
 or the vocabulary), so that sequence parallelism splits the first alone; t are those of keys.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from symbolic_cost.axes import Axis as Named
@@ -108,11 +106,9 @@ class Naming:
         return name
 
     def _distinct(self, one: Axis, other: Axis) -> bool:
-        """Tell whether no op has both of two axes."""
         return other not in self._beside.get(one, ()) and one not in self._beside.get(other, ())
 
     def _inside(self, act: Act) -> bool:
-        """Tell whether an act runs inside a layer."""
         dims = [d for use in act.uses for d in use.want] + [d for t in act.outs for d in t.dims]
         axes = self._axes(dims)
         roles = {self.roles.role(axis) for axis in axes}

@@ -4,16 +4,13 @@ Root-mean-square norms, rotations of queries and keys, and attention op by op ar
 a node in the middle that something else uses as well is left as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 
 from symbolic_cost.models.traced.acts import names_in
 from symbolic_cost.models.traced.graph import Graph, Name, Node
 from symbolic_cost.models.traced.rules.pointwise import passed, rms_norm, rotation
 from symbolic_cost.models.traced.trace import Rule
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 
 def _aten(names: str) -> frozenset[str]:
@@ -118,7 +115,6 @@ class _Finder:
         return node if node is not None and node.target in targets else None
 
     def _only_user(self, name: str) -> Node | None:
-        """Return what uses a value, casts aside, if it is one node."""
         users: list[Node] = []
         stack = [name]
         while stack:
@@ -172,7 +168,6 @@ class _Finder:
         self.patterns.replaced[last.index] = rule
 
     def _scale(self, name: str) -> tuple[str, bool] | None:
-        """Return the weight that a scale is, and whether one is added to it."""
         base = self._base(name)
         if base in self._graph.weights:
             return base, False
@@ -278,7 +273,6 @@ class _Finder:
         return next((name for name in taken if not self._is_constant(name)), taken[0])
 
     def _is_constant(self, name: str) -> bool:
-        """Tell whether a value comes from no weight."""
         stack, seen = [name], {name}
         while stack:
             here = stack.pop()

@@ -4,8 +4,6 @@ A view stands wherever a tensor goes from the residual stream into a layer or ba
 under other axes than its own; what is laid out anew is copied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -107,7 +105,6 @@ class Placing(Naming):
         return tuple(w for w, _ in usable)
 
     def _lacked(self, use: Use) -> Dim:
-        """Return the axes along which an op takes a tensor repeatedly: a probe over samples."""
         owned = self._axes(use.ref.tensor.dims)
         pairs = zip(use.ref.dims, use.want, strict=True)
         both = [pair for have, want in pairs for pair in self._pairs(have, want)]
@@ -147,7 +144,6 @@ class Placing(Naming):
         return names, tuple(self.name(axis, inside=inside) for axis in extra)
 
     def _viewed(self, tensor: Tensor, target: tuple[str, ...], act: Act) -> Tensor:
-        """Return a tensor under other axes, by a view made once."""
         key = (tensor, target, f"view {self._segment}")
         if key not in self._views:
             viewed = Tensor(tensor.dims, nature=tensor.nature, units=tensor.units)
@@ -159,7 +155,6 @@ class Placing(Naming):
     def _copied(
         self, tensor: Tensor, have: tuple[str, ...], target: tuple[str, ...], act: Act
     ) -> Operand:
-        """Return a tensor repeated along axes that it lacks."""
         key = (tensor, target, f"copy {self._segment}")
         if key not in self._views:
             self._views[key] = Tensor(tensor.dims, nature=tensor.nature)
@@ -167,7 +162,6 @@ class Placing(Naming):
         return self._views[key], target
 
     def _relaid(self, use: Use, act: Act, *, inside: bool) -> Operand:
-        """Return a copy under axes that are laid out anew."""
         tensor = self._stands.get(use.ref.tensor, use.ref.tensor)
         target = self.names(use.want, inside=inside)
         relaid = Tensor(use.want, nature=tensor.nature)
@@ -209,6 +203,5 @@ class Placing(Naming):
             self._stands[tensor] = scattered
 
     def _residual(self, name: str) -> str:
-        """Return the name of an axis on the residual stream."""
         named, axis = self.axes[name]
         return self.name(axis, inside=False) if named.role is Role.TOKEN else name

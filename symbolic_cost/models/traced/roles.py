@@ -1,7 +1,5 @@
 """Roles of axes, found in what acts do with them, each with its reason."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -69,7 +67,6 @@ class Roles:
             self.known.setdefault(axis, AxisRole(role, copy, reason))
 
     def _products(self) -> Iterator[tuple[Act, list[tuple[Ref, dict[str, Dim]]], dict[str, Dim]]]:
-        """Yield products with the dimensions of every operand and of the result by letter."""
         for act in self._trace.acts:
             if act.kind == "einsum":
                 letters = act.options["letters"]

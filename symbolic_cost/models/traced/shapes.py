@@ -110,7 +110,6 @@ class Shapes:
         raise self._refusal(ast.unparse(node), text)
 
     def _integer(self, node: ast.expr, text: str) -> int:
-        """Return a literal, which may have a minus."""
         sign = 1
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             sign, node = -1, node.operand

@@ -1,7 +1,5 @@
 """What a graph does, in acts: products, functions, lookups, copies over tensors with axes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -127,7 +125,6 @@ class Trace:
                 )
 
     def _is_constant(self, node: Node) -> bool:
-        """Tell whether nothing that a node takes comes from weights or is computed from numbers."""
         names = [name for arg in node.args.values() for name in names_in(arg)]
         return all(
             self.ref(name).tensor.constant and not self.ref(name).tensor.weight for name in names
@@ -267,7 +264,6 @@ class Trace:
         return self.forest.unify(mine, theirs)
 
     def _others(self, ref: Ref, place: int) -> set[Axis]:
-        """Return the axes of a tensor's other dimensions."""
         return set(self.forest.axes(put(ref.dims, place % len(ref.dims))))
 
     def aligned(self, ref: Ref, sizes: tuple[Size, ...]) -> Dims:

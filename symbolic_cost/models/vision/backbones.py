@@ -1,7 +1,5 @@
 """Networks whose maps others take: those of every stage stand aside, as "map1", "map2" and on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -59,7 +57,6 @@ def residual(fields: Fields) -> tuple[Chain, tuple[str, ...]]:
 
 
 def _of_timm(fields: Fields, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields of a network of timm, by its name."""
     name = (values or fields.source.values).get("backbone") or "resnet50"
     spelled = spelt(name) if isinstance(name, str) and name.startswith("resnet") else None
     if spelled is None:

@@ -1,7 +1,5 @@
 """BiT: residual networks with norms of groups, whose convolutions standardise their weights."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Pad, Padding, Residual, chain
 from symbolic_cost.layers.maps import Mean, Normed
 from symbolic_cost.layers.pool import Pool

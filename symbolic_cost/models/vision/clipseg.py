@@ -1,7 +1,5 @@
 """Masks of what a text names, by a small decoder above a frozen CLIP: CLIPSeg."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token
@@ -9,14 +7,12 @@ from symbolic_cost.layers.skips import Detached, Fork, Idle, Learned, Plus, SetA
 from symbolic_cost.layers.text_matching import Filmed, Words
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.layers.upsampling import Grid, Spread
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape, is_size
 from symbolic_cost.models.vision.detection import block
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import divided
 from symbolic_cost.models.vision.owl import tower
 from symbolic_cost.models.vision.segment import part_of
-from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -59,7 +55,6 @@ def _text(fields: Fields, shape: Shape, common: int) -> Chain:
 
 
 def _vision(fields: Fields, vision: Fields, step: int, common: int) -> Chain:
-    """Return the tower of the image, of which some layers stand aside."""
     width, whole = (
         vision.size("hidden_size", 768),
         tower(vision, vision.size("hidden_size", 768), 3072, 12),
@@ -81,7 +76,6 @@ def _vision(fields: Fields, vision: Fields, step: int, common: int) -> Chain:
 
 
 def _decoder_layers(fields: Fields) -> tuple[int, ...]:
-    """Read the layers that the decoder takes."""
     taken = fields.items("extract_layers", (3, 6, 9))
     fine = (
         bool(taken)

@@ -3,12 +3,9 @@
 from collections.abc import Callable
 
 from symbolic_cost.layers.conv import Chain
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of, is_size
 from symbolic_cost.models.vision.cnn import CNN
 from symbolic_cost.models.vision.cnn_residual import basic, bottleneck, resnet
-from symbolic_cost.ops.graph import Model
 
 _BRANCHES = {"bottleneck": bottleneck, "basic": basic}
 

@@ -1,12 +1,9 @@
 """Builder of the vision transformers: from the fields of a configuration to traits and sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from math import isqrt
-from types import MappingProxyType
 
 from sympy import Expr
 
@@ -18,16 +15,13 @@ from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.pooling import MeanPool
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of, is_size
 from symbolic_cost.models.encoders.changes import as_wide
 from symbolic_cost.models.encoders.config import head_of, head_sizes, running
 from symbolic_cost.models.encoders.encoder import Encoder
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import divided
 from symbolic_cost.models.vision.families import VISION
 from symbolic_cost.models.vision.transformer import Sizes
-from symbolic_cost.ops.graph import Model
 
 Numbers = dict[str, int]
 
@@ -142,7 +136,6 @@ def side_lengths(fields: Fields, name: str, default: int, number: int = 2) -> tu
 
 
 def _tubes(fields: Fields) -> Sizes:
-    """Read the patches of images of any size, which are tubes of frames."""
     side, frames = fields.size("patch_size"), fields.size("temporal_patch_size", 2)
     patch = (frames, side, side)
     places = fields.source.values.get("num_position_embeddings")
@@ -157,7 +150,6 @@ def _tubes(fields: Fields) -> Sizes:
 
 
 def _further(fields: Fields) -> int:
-    """Read how many learned tokens stand beside the class token."""
     if fields.family in _DISTILLED:
         return 1
     if fields.family == "yolos":
@@ -314,23 +306,19 @@ def _windowed(fields: Fields, family: Encoder) -> Encoder:
 
 Change = Callable[[Fields, Encoder], Encoder]
 
-_CHANGES: Mapping[str, Change] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("vit", "deit", "vit_msn", "vit_mae", "ijepa", "vivit", _DISTILLED[1]), _qkv
-        ),
-        **dict.fromkeys(("dinov2", "dinov2_with_registers"), _dino),
-        "dinov3_vit": _dino3,
-        "yolos": _yolos,
-        **dict.fromkeys(("beit", "data2vec-vision"), _beit),
-        "timesformer": _timed,
-        "videomae": _video,
-        "siglip_vision_model": _siglip,
-        "siglip2_vision_model": _patched,
-        "internvl_vision": _internvl,
-        "intern_vit_6b": _internvl,
-        "qianfan_ocr_vision": _internvl,
-        "qwen2_5_vl_vision": _windowed,
-    }
-)
+_CHANGES: Mapping[str, Change] = {
+    **dict.fromkeys(("vit", "deit", "vit_msn", "vit_mae", "ijepa", "vivit", _DISTILLED[1]), _qkv),
+    **dict.fromkeys(("dinov2", "dinov2_with_registers"), _dino),
+    "dinov3_vit": _dino3,
+    "yolos": _yolos,
+    **dict.fromkeys(("beit", "data2vec-vision"), _beit),
+    "timesformer": _timed,
+    "videomae": _video,
+    "siglip_vision_model": _siglip,
+    "siglip2_vision_model": _patched,
+    "internvl_vision": _internvl,
+    "intern_vit_6b": _internvl,
+    "qianfan_ocr_vision": _internvl,
+    "qwen2_5_vl_vision": _windowed,
+}
 """What the fields of a family change besides its sizes."""

@@ -1,7 +1,5 @@
 """Networks whose convolutions are not of residual kinds: CvT, SuperPoint."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, chain
 from symbolic_cost.layers.convolved import Projected
 from symbolic_cost.layers.maps import Normed, perceptron
@@ -9,11 +7,9 @@ from symbolic_cost.layers.pool import Pool
 from symbolic_cost.layers.pyramid import FirstPosition, Token
 from symbolic_cost.layers.skips import Fork
 from symbolic_cost.layers.text_matching import Unit
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, lists
-from symbolic_cost.ops.graph import Model
 
 _SIZES = (
     *("depth", "embed_dim", "num_heads", "patch_sizes", "patch_stride", "patch_padding"),

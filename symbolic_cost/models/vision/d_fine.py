@@ -1,7 +1,5 @@
 """D-FINE: an RT-DETR whose boxes are distributions of their edges, refined layer by layer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -20,17 +18,14 @@ from symbolic_cost.layers.skips import (
 )
 from symbolic_cost.layers.unet import First
 from symbolic_cost.layers.upsampling import Beside
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of, is_size
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.detection import Named, branch, divided
 from symbolic_cost.models.vision.hgnet import stages
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import ratio_of
 from symbolic_cost.models.vision.real_time import Mixing, chosen, conv, csp, encoder
-from symbolic_cost.ops.graph import Model
 
 _STEP = 32
 """Pixels between the places of the last map."""
@@ -98,7 +93,6 @@ def _mixing(fields: Fields, width: int, function: str) -> Mixing:
 
 
 def _levels(fields: Fields, maps: int, width: int) -> Named:
-    """Return the maps that are sampled; those of other channels are projected."""
     levels, other = fields.size("num_feature_levels", 3), fields.size("encoder_hidden_dim", 256)
     fields.require(holds=levels >= maps, problem=f"{maps} and more", name="num_feature_levels")
     entered = fields.items("decoder_in_channels")
@@ -113,7 +107,6 @@ def _levels(fields: Fields, maps: int, width: int) -> Named:
 
 
 def _points(fields: Fields) -> int:
-    """Read how many places a head looks at on all maps."""
     levels, points = (
         fields.size("num_feature_levels", 3),
         fields.source.values.get("decoder_n_points"),

@@ -1,7 +1,5 @@
 """Depths and classes of pixels from the layers of a transformer: DPT, Depth Anything, GLPN."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual
@@ -9,14 +7,11 @@ from symbolic_cost.layers.maps import Mix
 from symbolic_cost.layers.skips import Fork, Idle, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Beside, Grid, Opened, Spread
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of, is_size
 from symbolic_cost.models.vision.backbones import tapped
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import SEMANTIC, convolved, mix_transformer
 from symbolic_cost.models.vision.tokens import taken_of
-from symbolic_cost.ops.graph import Model
 
 
 def glpn(fields: Fields, shape: Shape) -> Model:
@@ -128,7 +123,6 @@ def residual(wide: int, *, normed: bool, biased: bool) -> Residual:
 
 
 def _head(fields: Fields, wide: int, sides: tuple[int, int]) -> Layer:
-    """Return what tells depths, or classes."""
     if fields.head.endswith(SEMANTIC):
         classes = classes_of(fields)
         conv = convolved(Conv(wide, 3, 1, 1, bias=False), "relu")

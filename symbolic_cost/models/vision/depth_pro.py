@@ -1,9 +1,6 @@
 """Depth Pro: a transformer on crops of an image at several scales, one on all of it, and fusion."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import replace
 from math import log2
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
@@ -12,16 +9,14 @@ from symbolic_cost.layers.maps import Mix, Normed, Reduced
 from symbolic_cost.layers.skips import Detached, Fork, Idle, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged, Repeated
 from symbolic_cost.layers.upsampling import Beside, Spread
+from symbolic_cost.models.build import Fields, Model, Shape, is_size
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.depth import residual
 from symbolic_cost.models.vision.detection import Named
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, lists
 from symbolic_cost.models.vision.tokens import DINO, dino
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 _LAST = 32
 """Channels before the last convolution."""
@@ -80,7 +75,6 @@ _DIMS = "intermediate_feature_dims"
 
 
 def _scales(fields: Fields) -> _Scales:
-    """Read the crops of every scale."""
     side = fields.size("patch_size", 384)
     ratios = fields.items("scaled_images_ratios", (1 / 4, 1 / 2, 1))
     overlaps = fields.items("scaled_images_overlap_ratios", (0, 1 / 2, 1 / 4))
@@ -145,7 +139,6 @@ def _tower(fields: Fields, number: int, taken: Mapping[str, int]) -> Chain:
 
 
 def _features(scales: _Scales, hooks: tuple[int, ...], number: int) -> Named:
-    """Return the maps of all scales, and of layers that stand aside, side by side again."""
     sides = [(scales.base[0] << i, scales.base[1] << i) for i in range(number)]
     maps: dict[str, Layer] = {
         f"scale{i}": Chain({"merge": Merged(side), "put": SetAside(f"map{i}")})
@@ -158,7 +151,6 @@ def _features(scales: _Scales, hooks: tuple[int, ...], number: int) -> Named:
 
 
 def _neck(dims: tuple[int, ...], others: tuple[int, ...], wide: int) -> Named:
-    """Return maps of so many channels, each enlarged as its scale needs it."""
     layers: Named = {}
     for i, width in enumerate((*dims, *others)):
         later = i - len(dims)
@@ -218,7 +210,6 @@ def _fov(fields: Fields, scales: _Scales, wide: int) -> Named:
 
 
 def _step(fields: Fields) -> int:
-    """Return the side of the patches of the transformer on the whole image."""
     inner = fields.source.values.get("image_model_config")
     step = inner.get("patch_size", 14) if isinstance(inner, Mapping) else 14
     return step if is_size(step) and step <= fields.size("patch_size", 384) else 1

@@ -1,7 +1,5 @@
 """Detectors with a transformer of object queries: DETR and its kin."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
@@ -9,13 +7,10 @@ from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.object_queries import Conditional, Levels, Sampled, Sequence, Sine, Times
 from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, SetAside, Take, predictor
 from symbolic_cost.layers.unet import GROUPS, Repeated
-from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.backbones import residual
 from symbolic_cost.models.vision.image_model import pictured, sides_of
-from symbolic_cost.ops.graph import Model
 from symbolic_cost.records import dataclass
 
 Named = dict[str, Layer]
@@ -94,11 +89,7 @@ def detr(fields: Fields) -> Named:
     own, asked = sizes.heads
     encoder = block({"own": Reduced(own, place="places"), "mlp": sizes.mlp(0)}, before=before)
     seeing = Reduced(asked, attended="memory", place="queries", place_seen="places")
-    layers: Named = {
-        "own": Reduced(asked, place="queries"),
-        "seen": seeing,
-        "mlp": sizes.mlp(1),
-    }
+    layers: Named = {"own": Reduced(asked, place="queries"), "seen": seeing, "mlp": sizes.mlp(1)}
     decoder = block(layers, before=before)
     return {
         "project": Conv(sizes.width, 1),

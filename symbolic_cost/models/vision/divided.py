@@ -8,19 +8,12 @@ u_s places of all videos, r_s, l_s and t_s frames of a place; u_f frames of all 
 t_f positions of a frame; e_i the width of what is projected once more.
 """
 
-from __future__ import annotations
-
 from sympy import Expr
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.encoders.encoder import Encoder
 from symbolic_cost.models.titles import retitled
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, dropout, einsum, pointwise, scope, view
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
@@ -63,7 +56,6 @@ class Divided(Encoder):
         )
 
     def _attended(self, path: str, taken: str, result: str, letter: str) -> tuple[Op, ...]:
-        """Declare attention, behind a norm, of sequences of other positions."""
         names = {"b": f"u_{letter}", "r": f"r_{letter}", "l": f"l_{letter}", "t": f"t_{letter}"}
         rows = f"[u_{letter} r_{letter} e]"
         drop = (dropout("dropout", "summed[b r e] -> y[b r e]"),) if self.branch.drops else ()

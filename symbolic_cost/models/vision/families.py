@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from symbolic_cost.layers.attention import Bias, Rotated
 from symbolic_cost.layers.gated import GatedMLP
@@ -49,99 +48,98 @@ _FREE = replace(_BARE, words=Patches(Piece.FRAMES, Places.NONE), last=None).atte
     rotated=Rotated.WHOLE
 )
 
-VISION: Mapping[str, Encoder] = MappingProxyType(
-    {
-        "vit": VIT,
-        "deit": replace(
-            VIT, words=Patches(_FURTHER), heads={**VIT.heads, f"{CLASSES}WithTeacher": Taught()}
-        ),
-        "audio-spectrogram-transformer": replace(
-            _BARE,
-            words=Patches(_FURTHER),
-            heads={"ForAudioClassification": Classes(after=Norm.LAYER)},
-        ),
-        "vit_msn": _BARE,
-        "yolos": replace(_BARE, words=Patches(_FURTHER), heads={"ForObjectDetection": Boxes()}),
-        "vit_mae": replace(_BARE, words=Patches(places=Places.SOME)),
-        "ijepa": replace(_BARE, words=Patches(Piece.BIAS), heads={CLASSES: _MEAN}),
-        **dict.fromkeys(("beit", "data2vec-vision"), _BEIT),
-        "dinov2": _DINO,
-        "dinov2_with_registers": replace(_DINO, words=Patches(_FURTHER, Places.SOME)),
-        "dinov3_vit": replace(_DINO, words=Patches(_FURTHER, Places.NONE)).attended(
-            rotated=Rotated.WHOLE
-        ),
-        "vivit": replace(
-            VIT,
-            words=Patches(Piece.CLASS | Piece.BIAS | Piece.FRAMES),
-            heads={"ForVideoClassification": Classes()},
-        ),
-        "timesformer": Divided(
-            **vars(
-                replace(
-                    _BARE,
-                    words=Patches(Piece.CLASS | Piece.BIAS | Piece.FRAMES, Places.SOME),
-                    heads={"ForVideoClassification": Classes()},
-                    unused={"times": "n_time e"},
-                    source="bertasius-2021",
-                )
+VISION: Mapping[str, Encoder] = {
+    "vit": VIT,
+    "deit": replace(
+        VIT, words=Patches(_FURTHER), heads={**VIT.heads, f"{CLASSES}WithTeacher": Taught()}
+    ),
+    "audio-spectrogram-transformer": replace(
+        _BARE, words=Patches(_FURTHER), heads={"ForAudioClassification": Classes(after=Norm.LAYER)}
+    ),
+    "vit_msn": _BARE,
+    "yolos": replace(_BARE, words=Patches(_FURTHER), heads={"ForObjectDetection": Boxes()}),
+    "vit_mae": replace(_BARE, words=Patches(places=Places.SOME)),
+    "ijepa": replace(_BARE, words=Patches(Piece.BIAS), heads={CLASSES: _MEAN}),
+    **dict.fromkeys(("beit", "data2vec-vision"), _BEIT),
+    "dinov2": _DINO,
+    "dinov2_with_registers": replace(_DINO, words=Patches(_FURTHER, Places.SOME)),
+    "dinov3_vit": replace(_DINO, words=Patches(_FURTHER, Places.NONE)).attended(
+        rotated=Rotated.WHOLE
+    ),
+    "vivit": replace(
+        VIT,
+        words=Patches(Piece.CLASS | Piece.BIAS | Piece.FRAMES),
+        heads={"ForVideoClassification": Classes()},
+    ),
+    "timesformer": Divided(
+        **vars(
+            replace(
+                _BARE,
+                words=Patches(Piece.CLASS | Piece.BIAS | Piece.FRAMES, Places.SOME),
+                heads={"ForVideoClassification": Classes()},
+                unused={"times": "n_time e"},
+                source="bertasius-2021",
             )
+        )
+    ),
+    "videomae": replace(
+        _BARE,
+        words=Patches(Piece.BIAS | Piece.FRAMES, Places.COMPUTED),
+        last=None,
+        heads={"ForVideoClassification": Classes(Take.MEAN, after=Norm.LAYER)},
+    ).attended(bias=_KEYLESS),
+    **dict.fromkeys(
+        (
+            *("clip_vision_model", "chinese_clip_vision_model", "altclip_vision_model"),
+            "metaclip_2_vision_model",
         ),
-        "videomae": replace(
-            _BARE,
-            words=Patches(Piece.BIAS | Piece.FRAMES, Places.COMPUTED),
-            last=None,
-            heads={"ForVideoClassification": Classes(Take.MEAN, after=Norm.LAYER)},
-        ).attended(bias=_KEYLESS),
-        **dict.fromkeys(
-            (
-                *("clip_vision_model", "chinese_clip_vision_model", "altclip_vision_model"),
-                "metaclip_2_vision_model",
-            ),
-            _CLIP,
-        ),
-        # The position of its class token is learned, of half the width of a head.
-        "mlcd_vision_model": replace(
-            _CLIP,
-            words=Patches(Piece.CLASS, Places.NONE, norm=Norm.LAYER),
-            heads={},
-            unused={**_CLIP.unused, "class_place": "d_half"},
-        ).attended(rotated=Rotated.WHOLE),
-        "blip_vision_model": _BARE,
-        **dict.fromkeys(("siglip_vision_model", "siglip2_vision_model"), _SIGLIP),
-        **dict.fromkeys(
-            ("idefics2_vision", "idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)
-        ),
-        **dict.fromkeys(
-            ("internvl_vision", "intern_vit_6b", "qianfan_ocr_vision"),
-            replace(_BARE, branch=Branch(outcome=Outcome.SCALE), last=None),
-        ),
-        "llama4_vision_model": replace(_CLIP, last=Norm.LAYER, heads={}, unused={}).attended(
-            rotated=Rotated.WHOLE
-        ),
-        "pixtral": replace(
+        _CLIP,
+    ),
+    # The position of its class token is learned, of half the width of a head.
+    "mlcd_vision_model": replace(
+        _CLIP,
+        words=Patches(Piece.CLASS, Places.NONE, norm=Norm.LAYER),
+        heads={},
+        unused={**_CLIP.unused, "class_place": "d_half"},
+    ).attended(rotated=Rotated.WHOLE),
+    "blip_vision_model": _BARE,
+    **dict.fromkeys(("siglip_vision_model", "siglip2_vision_model"), _SIGLIP),
+    **dict.fromkeys(
+        ("idefics2_vision", "idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)
+    ),
+    **dict.fromkeys(
+        ("internvl_vision", "intern_vit_6b", "qianfan_ocr_vision"),
+        replace(_BARE, branch=Branch(outcome=Outcome.SCALE), last=None),
+    ),
+    "llama4_vision_model": replace(_CLIP, last=Norm.LAYER, heads={}, unused={}).attended(
+        rotated=Rotated.WHOLE
+    ),
+    "pixtral": replace(
+        _FREE,
+        words=Patches(Piece.NONE, Places.NONE, Norm.RMS),
+        perceptron=GatedMLP(),
+        branch=Branch(Norm.RMS),
+    ).attended(bias=Bias.NONE),
+    "qwen2_vl_vision": _FREE,
+    "qwen2_5_vl_vision": replace(
+        _FREE, perceptron=GatedMLP(bias=Bias.BOTH), branch=Branch(Norm.RMS)
+    ),
+    **dict.fromkeys(
+        ("glm4v_vision", "glm4v_moe_vision"),
+        replace(
             _FREE,
-            words=Patches(Piece.NONE, Places.NONE, Norm.RMS),
+            words=Patches(Piece.BIAS | Piece.FRAMES, Places.SOME, Norm.RMS),
             perceptron=GatedMLP(),
             branch=Branch(Norm.RMS),
+            last=Norm.RMS,
         ).attended(bias=Bias.NONE),
-        "qwen2_vl_vision": _FREE,
-        "qwen2_5_vl_vision": replace(
-            _FREE, perceptron=GatedMLP(bias=Bias.BOTH), branch=Branch(Norm.RMS)
+    ),
+    **dict.fromkeys(
+        (
+            *("qwen3_vl_vision", "qwen3_vl_moe_vision", "qwen3_5_vision"),
+            *("qwen3_5_moe_vision", "cohere_compass_vision"),
         ),
-        **dict.fromkeys(
-            ("glm4v_vision", "glm4v_moe_vision"),
-            replace(
-                _FREE,
-                words=Patches(Piece.BIAS | Piece.FRAMES, Places.SOME, Norm.RMS),
-                perceptron=GatedMLP(),
-                branch=Branch(Norm.RMS),
-                last=Norm.RMS,
-            ).attended(bias=Bias.NONE),
-        ),
-        **dict.fromkeys(
-            ("qwen3_vl_vision", "qwen3_vl_moe_vision", "qwen3_5_vision", "qwen3_5_moe_vision"),
-            replace(_FREE, words=Patches(Piece.BIAS | Piece.FRAMES, Places.SOME)),
-        ),
-    }
-)
+        replace(_FREE, words=Patches(Piece.BIAS | Piece.FRAMES, Places.SOME)),
+    ),
+}
 """Families by model_type."""

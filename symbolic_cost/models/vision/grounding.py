@@ -1,7 +1,5 @@
 """Detectors of what a text names, whose image and text meet in every layer: Grounding DINO."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.errors import InputError
@@ -12,9 +10,8 @@ from symbolic_cost.layers.object_queries import Chosen, Levels, Sampled, Sequenc
 from symbolic_cost.layers.skips import Constant, Fork, Learned, SetAside, Take, Unread, predictor
 from symbolic_cost.layers.text_matching import Meeting, Typed, Words
 from symbolic_cost.layers.unet import Repeated
+from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.backbones import hierarchy
 from symbolic_cost.models.vision.detection import (
     SIDES,
@@ -27,7 +24,6 @@ from symbolic_cost.models.vision.detection import (
 )
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import function_of
-from symbolic_cost.ops.graph import Model
 
 _MAPS = 3
 """Maps that the network of the image hands on: those of its last stages."""
@@ -92,7 +88,6 @@ def text_tower(fields: Fields, shape: Shape) -> Named:
 
 
 def _encoder(fields: Fields, sizes: Ends, levels: int) -> Named:
-    """Return the layers in which image and text meet, then see themselves."""
     heads, points = sizes.heads[0], fields.size("encoder_n_points", 4)
     half, wide = max(heads // 2, 1), sizes.wide[0] // 2
     fits = heads > 1 and wide % half == 0 and sizes.width % half == 0
@@ -110,7 +105,6 @@ def _encoder(fields: Fields, sizes: Ends, levels: int) -> Named:
 
 
 def _classes(fields: Fields, name: str, text: str = "text") -> Chain:
-    """Return the scores of positions for every token of a text aside."""
     newer = fields.family == "mm-grounding-dino"
     return Chain({"scores": Masks((text,)), **({"shift": Scalar("add", name)} if newer else {})})
 

@@ -1,7 +1,5 @@
 """HGNet of the second version: stages whose layers are all put side by side and squeezed."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Depthwise, Layer, Residual, chain
 from symbolic_cost.layers.maps import Mean
 from symbolic_cost.layers.mask_heads import Scalar
@@ -52,7 +50,6 @@ def _check(
     colours: int,
     flags: tuple[tuple[object, ...], ...],
 ) -> None:
-    """Note lists that do not go together."""
     number = len(sizes[0])
     fine = all(len(one) == number and {*map(type, one)} == {bool} for one in flags)
     fields.require(holds=fine, problem="a truth value a stage is accepted", name="stage_downsample")
@@ -72,12 +69,10 @@ def _check(
 
 
 def _active(conv: Layer, function: str, last: tuple[Layer, ...]) -> Chain:
-    """Return a convolution, its norm, its activation, and a learned factor and offset."""
     return chain(convolved(conv, function), *last)
 
 
 def _stem(stem: tuple[int, ...], function: str, last: tuple[Layer, ...]) -> dict[str, Layer]:
-    """Return the first convolutions, and the largest of neighbours beside two of them."""
     _, wide, out = stem
     two = {
         "a": Conv(wide // 2, 2, 1, (0, 1), bias=False),
@@ -99,7 +94,6 @@ def _stem(stem: tuple[int, ...], function: str, last: tuple[Layer, ...]) -> dict
 def _block(
     name: str, sizes: tuple[int, int, int, int], last: tuple[Layer, ...], *, deep: bool
 ) -> Chain:
-    """Return layers that are all put side by side, and squeezed."""
     out, middle, number, kernel = sizes
     inner: dict[str, Layer] = {"put": SetAside(f"{name}.0")}
     for i in range(1, number + 1):

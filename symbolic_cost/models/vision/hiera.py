@@ -1,7 +1,5 @@
 """Hiera: attention inside of units of a map, whose later stages attend to all of it."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mean, Mix, Normed, Placed, perceptron
 from symbolic_cost.layers.pool import Pool
@@ -64,7 +62,6 @@ def _patch(fields: Fields, width: int, unit: int) -> Conv:
 
 
 def _inside(fields: Fields, stages: int) -> tuple[bool, ...]:
-    """Read which stages attend inside of units."""
     inside = fields.items("masked_unit_attention", (True, True, False, False))
     fine = len(inside) == stages or bool(fields.problems)
     fine = fine and all(isinstance(one, bool) for one in inside)

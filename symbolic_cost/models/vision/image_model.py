@@ -1,16 +1,12 @@
 """Models of images that a trail declares: sides of the image, parts, and what is trained."""
 
-from __future__ import annotations
-
 from sympy import Integer
 
-from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers.conv import Layer, Maps, Trail
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.trails import parts
 from symbolic_cost.models.vision.config import side_lengths
-from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.declare import Axis, Model, Role
 from symbolic_cost.ops.trained import key_of, training_only
 
 

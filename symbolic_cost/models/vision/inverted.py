@@ -7,8 +7,6 @@ the first, expansion e, channels c, channels fc that are expanded, share se of a
 activation that is not the network's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from math import ceil
@@ -91,7 +89,6 @@ class Blocks:
         return new, Residual(made) if told and stride == 1 and inner == new else made
 
     def _squeezed(self, word: Word, wide: int, act: str) -> tuple[Layer, ...]:
-        """Return the squeeze of a block, if it has one."""
         if word["se"] is None:
             return ()
         given = self.squeeze == "given"
@@ -128,7 +125,6 @@ def inverted(fields: Fields) -> dict[str, Layer]:
 
 
 def _last_of(fields: Fields, act: str) -> dict[str, Layer]:
-    """Return the last convolution and the mean, in their order."""
     wide = fields.optional_size("last_size")
     last = fields.text("last", "conv", ("conv", "biased", "bare", "normed"))
     if wide is None:
@@ -141,7 +137,6 @@ def _last_of(fields: Fields, act: str) -> dict[str, Layer]:
 
 
 def _words(fields: Fields, text: object) -> list[Word]:
-    """Read the blocks of a stage."""
     words = text.split() if isinstance(text, str) else []
     matches = [_WORD.fullmatch(word) for word in words]
     fine = bool(words) and all(matches)
@@ -161,7 +156,6 @@ def _times(words: list[Word], factor: float, rounding: Callable[[float], int]) -
 
 
 def _rounded(channels: float, least: int = 90) -> int:
-    """Return a multiple of eight near a number."""
     near = max(8, int(channels + 4) // 8 * 8)
     return near + 8 if 100 * near < least * channels else near
 

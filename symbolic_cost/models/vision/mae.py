@@ -3,25 +3,16 @@
 Axes: as in a vision transformer; those of the decoder end in _dec, pixels those of a patch.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from sympy import Integer
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.norm import Norm
-from symbolic_cost.models.bound import bound
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Shape, bound
 from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.config import read
 from symbolic_cost.models.vision.transformer import VIT
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Model, Op, Part, Place, axes, einsum, pointwise, view
 
 _NAME = "dec"
 _OWN = axes("pixels whole")

@@ -1,9 +1,6 @@
 """Hierarchical image networks, as chains of layers: ConvNeXt, Swin, SegFormer and others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from symbolic_cost.layers.conv import (
     Activation,
@@ -214,7 +211,6 @@ def convolved(conv: Layer, function: str) -> Chain:
 
 
 def _narrowed(fields: Fields, divisor: int) -> Callable[[int], int]:
-    """Return what makes the channels of a network of another width."""
     factor = ratio_of(fields, "depth_multiplier", 1)
     least = fields.size("min_depth", 8)
 
@@ -300,17 +296,15 @@ def lists(fields: Fields, *names: str) -> tuple[Lists, ...]:
     return tuple(read) if not fields.problems else tuple((1,) for _ in names)
 
 
-NETWORKS: Mapping[str, Callable[[Fields], dict[str, Layer]]] = MappingProxyType(
-    {
-        "convnext": convnext,
-        "convnextv2": convnext,
-        "dinov3_convnext": convnext,
-        "swin": swin,
-        "swinv2": swin,
-        "segformer": segformer,
-        "poolformer": poolformer,
-        "mobilenet_v1": mobilenet_v1,
-        "mobilenet_v2": mobilenet_v2,
-    }
-)
+NETWORKS: Mapping[str, Callable[[Fields], dict[str, Layer]]] = {
+    "convnext": convnext,
+    "convnextv2": convnext,
+    "dinov3_convnext": convnext,
+    "swin": swin,
+    "swinv2": swin,
+    "segformer": segformer,
+    "poolformer": poolformer,
+    "mobilenet_v1": mobilenet_v1,
+    "mobilenet_v2": mobilenet_v2,
+}
 """Makes the layers of a family before the classes, by model_type."""

@@ -1,7 +1,5 @@
 """Masks told by queries: MaskFormer and Mask2Former."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, Chain, Conv
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
 from symbolic_cost.layers.mask_heads import Masks, Shifted
@@ -9,14 +7,11 @@ from symbolic_cost.layers.object_queries import Levels, Sampled, Sequence
 from symbolic_cost.layers.skips import Constant, Fork, Learned, Plus, SetAside, Take, predictor
 from symbolic_cost.layers.unet import GROUPS, Enlarged, Repeated
 from symbolic_cost.layers.upsampling import Carved
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of
 from symbolic_cost.models.vision.backbones import hierarchy
 from symbolic_cost.models.vision.detection import Named, block, divided, function_of, repeated
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.segment import part_of
-from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -69,7 +64,6 @@ def build(fields: Fields, shape: Shape) -> Model:
 
 
 def _fused(wide: int) -> Chain:
-    """Return a convolution, its norm and its activation."""
     conv = Conv(wide, 3, 1, 1, bias=False)
     return Chain({"conv": conv, "norm": GROUPS, "act": Activation()})
 
@@ -122,11 +116,7 @@ def _sampled(fields: Fields, wide: int, heads: int) -> Named:
     titles = tuple(f"sampled{i}" for i in range(_LEVELS))
     layers: Named = {}
     for i, title in enumerate(titles):
-        own: Named = {
-            "take": Take(f"map{_LEVELS - i}"),
-            "conv": Conv(wide, 1),
-            "norm": GROUPS,
-        }
+        own: Named = {"take": Take(f"map{_LEVELS - i}"), "conv": Conv(wide, 1), "norm": GROUPS}
         layers[title] = Chain({**own, "put": SetAside(title)})
     mlp = perceptron(fields.size("encoder_feedforward_dim", 1024), wide, "relu")
     sampled = Sampled(heads, _LEVELS * _POINTS, place="levels")
@@ -137,11 +127,7 @@ def _sampled(fields: Fields, wide: int, heads: int) -> Named:
         f"level{i}": Chain({"carve": Carved(title), "put": SetAside(f"level{i}")})
         for i, title in enumerate(titles)
     }
-    side: Named = {
-        "take": Take("map0"),
-        "conv": Conv(wide, 1, bias=False),
-        "norm": GROUPS,
-    }
+    side: Named = {"take": Take("map0"), "conv": Conv(wide, 1, bias=False), "norm": GROUPS}
     fused: Named = {
         "above": Take(f"level{_LEVELS - 1}"),
         "fit": Enlarged("side"),
@@ -152,7 +138,6 @@ def _sampled(fields: Fields, wide: int, heads: int) -> Named:
 
 
 def _ends(width: int, mask: int, classes: int) -> Fork:
-    """Return the masks and classes of queries, with weights that all layers share."""
     vectors = predictor(width, mask, 3, "vectors")
     masks: Named = {"vectors": vectors, "put": SetAside("vectors"), "map": Take("pixels")}
     own: Named = {"masks": Chain({**masks, "masks": Masks(("vectors",))})}

@@ -1,7 +1,5 @@
 """What of an image stands before its background: ViTMatte, a ViTDet beside a stream of details."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual, chain
@@ -10,9 +8,8 @@ from symbolic_cost.layers.maps import Normed, Tiled, perceptron
 from symbolic_cost.layers.skips import SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Beside
+from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import (
@@ -23,7 +20,6 @@ from symbolic_cost.models.vision.maps_families import (
     lists,
     ratio_of,
 )
-from symbolic_cost.ops.graph import Model
 
 _MIDDLE = 16
 """Channels of the last head."""

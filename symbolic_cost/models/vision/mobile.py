@@ -1,19 +1,8 @@
 """Image networks of inverted residuals whose deeper stages attend between patches: MobileViT."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
-from symbolic_cost.layers.conv import (
-    BatchNorm,
-    Chain,
-    Conv,
-    Depthwise,
-    Layer,
-    Residual,
-    chain,
-)
+from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Depthwise, Layer, Residual, chain
 from symbolic_cost.layers.maps import Mean, Normed, Reduced, perceptron
 from symbolic_cost.layers.patchwise import Patchwise, Pooled
 from symbolic_cost.layers.skips import SetAside
@@ -123,7 +112,6 @@ _GLOBAL = Normed("group_norm", "both")
 
 
 def _common(fields: Fields) -> tuple[str, int, int]:
-    """Read activation function, kernel and patch, and check what has one value."""
     function, kernel = function_of(fields, "silu"), fields.size("conv_kernel_size", 3)
     if kernel % 2 != 1:
         fields.note("conv_kernel_size", "an odd kernel keeps maps")
@@ -133,7 +121,6 @@ def _common(fields: Fields) -> tuple[str, int, int]:
 
 
 def _inverted(fields: Fields, usual: int) -> Callable[[int, int, int], Layer]:
-    """Return what makes an inverted residual of old and new channels and a stride."""
     function, ratio = function_of(fields, "silu"), ratio_of(fields, "expand_ratio", usual)
 
     def block(old: int, new: int, stride: int) -> Layer:
@@ -148,7 +135,9 @@ def _inverted(fields: Fields, usual: int) -> Callable[[int, int, int], Layer]:
     return block
 
 
-MOBILE: Mapping[str, Callable[[Fields], dict[str, Layer]]] = MappingProxyType(
-    {"pvt_v2": pvt_v2, "mobilevit": mobilevit, "mobilevitv2": mobilevitv2}
-)
+MOBILE: Mapping[str, Callable[[Fields], dict[str, Layer]]] = {
+    "pvt_v2": pvt_v2,
+    "mobilevit": mobilevit,
+    "mobilevitv2": mobilevitv2,
+}
 """Makes the layers of a family before the classes, by model_type."""

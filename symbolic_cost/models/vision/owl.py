@@ -1,19 +1,15 @@
 """Detectors of what a text names: OWL-ViT and OWLv2."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token
 from symbolic_cost.layers.skips import Detached, Fork, Idle, Learned, SetAside, Unread, predictor
 from symbolic_cost.layers.text_matching import Compared, Matched, ScaledByFirst, Unit, Words
 from symbolic_cost.layers.unet import Repeated
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, function_of
 from symbolic_cost.models.vision.segment import part_of
-from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:

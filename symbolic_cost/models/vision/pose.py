@@ -1,20 +1,15 @@
 """Joints of people in images, as a map of each: ViTPose."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, Shifted, perceptron
 from symbolic_cost.layers.skips import Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged, Repeated
 from symbolic_cost.layers.upsampling import Beside, Spread
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, function_of
 from symbolic_cost.models.vision.segment import part_of
-from symbolic_cost.ops.graph import Model
 
 _AROUND = 2
 """Positions that are added on every side of the image."""
@@ -65,7 +60,6 @@ def _sides(fields: Fields) -> tuple[tuple[int, int], tuple[int, ...]]:
 
 
 def _tower(fields: Fields, step: tuple[int, ...]) -> Chain:
-    """Return the transformer, of which the last layer is taken."""
     width, depth = fields.size("hidden_size", 768), fields.size("num_hidden_layers", 12)
     heads, biased = fields.size("num_attention_heads", 12), fields.flag("qkv_bias", default=True)
     divided(fields, "num_attention_heads", (width,), (heads,))

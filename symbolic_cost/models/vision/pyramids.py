@@ -1,10 +1,7 @@
 """More hierarchical image networks: PVT, FocalNet, RegNet, EfficientNet, LeViT."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import ceil
-from types import MappingProxyType
 
 from symbolic_cost.layers.conv import (
     Activation,
@@ -227,17 +224,14 @@ def levit(fields: Fields) -> dict[str, Layer]:
 
 
 def _two(width: int, channels: int) -> Chain:
-    """Return two products with batch norms."""
     return Chain({"up": Plained(width), "act": Activation("silu"), "down": Plained(channels)})
 
 
-MORE: Mapping[str, Callable[[Fields], dict[str, Layer]]] = MappingProxyType(
-    {
-        "pvt": pvt,
-        "focalnet": focalnet,
-        "regnet": regnet,
-        "efficientnet": efficientnet,
-        "levit": levit,
-    }
-)
+MORE: Mapping[str, Callable[[Fields], dict[str, Layer]]] = {
+    "pvt": pvt,
+    "focalnet": focalnet,
+    "regnet": regnet,
+    "efficientnet": efficientnet,
+    "levit": levit,
+}
 """Makes the layers of a family before the classes, by model_type."""

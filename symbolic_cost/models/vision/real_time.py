@@ -1,9 +1,6 @@
 """RT-DETR: maps of three sides that mix with each other, and queries that are chosen positions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Layer, Residual, chain
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
@@ -21,18 +18,15 @@ from symbolic_cost.layers.skips import (
 )
 from symbolic_cost.layers.unet import Enlarged, Repeated
 from symbolic_cost.layers.upsampling import Beside
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.backbones import tapped
 from symbolic_cost.models.vision.cnn_config import read
 from symbolic_cost.models.vision.detection import Named, block, divided, heads_of, repeated
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import convolved, ratio_of
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 _MAPS, _STEP = 3, 32
 """Maps that the backbone hands on, and pixels between the places of the last."""
@@ -49,7 +43,6 @@ def build(fields: Fields, shape: Shape) -> Model:
 
 
 def _backbone(fields: Fields) -> Chain:
-    """Read the residual network, whose stem is deep and whose short cuts take means."""
     inner = fields.source.values.get("backbone_config")
     fields.ignore("backbone", "backbone_config", "use_timm_backbone")
     stated = inner if isinstance(inner, Mapping) else {}

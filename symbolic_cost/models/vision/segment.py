@@ -1,7 +1,5 @@
 """Segment Anything: a transformer of windows, and a decoder of masks that meets its map."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,12 +11,10 @@ from symbolic_cost.layers.pyramid import FirstPosition
 from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, SetAside, Take, predictor
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.layers.upsampling import Spread
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.vision.detection import branch
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import divided, function_of, ratio_of
-from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -70,7 +66,6 @@ def part_of(fields: Fields, name: str) -> Fields:
 
 
 def _vision(fields: Fields, channels: int, step: int) -> dict[str, Layer]:
-    """Return the transformer of the image and the neck behind it."""
     width, depth = fields.size("hidden_size", 768), fields.size("num_hidden_layers", 12)
     heads = fields.size("num_attention_heads", 12)
     divided(fields, "num_attention_heads", (width,), (heads,))
@@ -124,7 +119,6 @@ def unprompted(fields: Fields, channels: int, further: int) -> Chain:
 
 
 def _decoder(fields: Fields, channels: int) -> dict[str, Layer]:
-    """Return the transformer of tokens and map, and the masks and their quality."""
     masks = fields.size("num_multimask_outputs", 3) + 1
     mlp = perceptron(fields.size("mlp_dim", 2048), channels, function_of(fields, "relu"))
     return {

@@ -1,7 +1,5 @@
 """Segment Anything 2 on images: a Hiera of padded windows, its pyramid, and a decoder of masks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,15 +12,13 @@ from symbolic_cost.layers.text_matching import Behind
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.units import Squares
 from symbolic_cost.layers.upsampling import Spread
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.hiera import block
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import divided, function_of, lists, ratio_of
 from symbolic_cost.models.vision.segment import heads, part_of, two_way, unprompted
 from symbolic_cost.models.vision.segment_memory import memory
-from symbolic_cost.ops.graph import Model
 
 _STAGES, _POINTS = 4, 2
 """Stages of the image's network, and points of an empty prompt."""
@@ -90,7 +86,6 @@ def _pyramid(
 def _hiera(
     fields: Fields, sides: tuple[int, int]
 ) -> tuple[dict[str, Layer], tuple[int, ...], list[list[int]]]:
-    """Return the stages, whose maps stand aside, their channels, and the sides of their maps."""
     names = ("blocks_per_stage", "embed_dim_per_stage", "num_attention_heads_per_stage")
     for name, usual in _USUAL.items():
         if not fields.has(name):
@@ -142,7 +137,6 @@ _USUAL = {
 
 
 def _decoder(fields: Fields, channels: int) -> dict[str, Layer]:
-    """Return the transformer of tokens and map, and the masks, with the first two maps."""
     masks = fields.size("num_multimask_outputs", 3) + 1
     rate, depth = fields.size("attention_downsample_rate", 2), fields.size("num_hidden_layers", 2)
     mlp = predictor(fields.size("mlp_dim", 2048), channels, max(depth, 2))

@@ -1,7 +1,5 @@
 """What a SAM 2 of videos holds for earlier frames: weights, which an image alone does not use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from symbolic_cost.layers.skips import Held
@@ -46,7 +44,6 @@ def _own(fields: Fields, name: str, default: int = 256) -> int:
 
 
 def _encoder(fields: Fields, made: int) -> _Weights:
-    """Yield the weights of what makes a memory of a frame and a mask."""
     width, wide = _own(fields, "encoder_hidden_size"), _own(fields, "fuser_embed_dim")
     kernel, step = (
         fields.size(f"mask_downsampler_{n}", d) for n, d in (("kernel_size", 3), ("stride", 2))

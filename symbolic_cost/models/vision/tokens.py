@@ -1,9 +1,6 @@
 """Vision transformers whose layers others take: "map0", "map1" and so on stand aside."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import replace
 
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
@@ -16,7 +13,7 @@ from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.image_model import sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, function_of, ratio_of
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,6 @@ class Parts:
 
 
 def _plain(fields: Fields) -> Parts:
-    """Return the parts of a ViT."""
     width = fields.size("hidden_size", 768)
     function = function_of(fields, "gelu")
     return Parts(perceptron(fields.size("intermediate_size", 3072), width, function))

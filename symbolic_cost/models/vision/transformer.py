@@ -4,10 +4,7 @@ The traits are those of an encoder; the sequence is the image, so l has no meani
 layers; n_rel rows of a table of distances between patches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import field, replace
 
 from sympy import Expr
 
@@ -32,7 +29,7 @@ from symbolic_cost.layers.residual import Branch
 from symbolic_cost.models.encoders.encoder import ATTENTION, CLASSES, TANH, Assumed, Encoder, Traits
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import divided, windows
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact
 
 AXES = glossary(

@@ -1,19 +1,14 @@
 """UPerNet: classes of pixels from the maps of all stages of a network."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Chain, Conv, Layer
 from symbolic_cost.layers.pool import AdaptiveMean
 from symbolic_cost.layers.skips import Fork, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Beside
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of, is_size
 from symbolic_cost.models.vision.backbones import hierarchy
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import convolved
-from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -64,7 +59,6 @@ def _decoder(number: int, wide: int, scales: tuple[int, ...], classes: int) -> d
 
 
 def _auxiliary(fields: Fields, widths: tuple[int, ...], classes: int) -> dict[str, Layer]:
-    """Return the second head, on the third map."""
     own = widths[min(_FEWEST, len(widths)) - 1]
     used = fields.flag("use_auxiliary_head", default=True)
     taken = fields.optional_size("auxiliary_in_channels") or own

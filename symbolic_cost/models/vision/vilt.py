@@ -1,19 +1,14 @@
 """A transformer of a text and the patches of an image, one behind the other: ViLT."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Placed, Reduced, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token
 from symbolic_cost.layers.skips import Fork, SetAside
 from symbolic_cost.layers.text_matching import Behind, Typed, Words
 from symbolic_cost.layers.unet import Repeated
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, function_of
-from symbolic_cost.ops.graph import Model
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -62,7 +57,6 @@ def build(fields: Fields, shape: Shape) -> Model:
 
 
 def _head(fields: Fields, width: int) -> dict[str, Layer]:
-    """Return what follows the pooled position."""
     if fields.head.endswith("Retrieval"):
         return {"rank": Mix(1)}
     if fields.head.endswith("Model"):

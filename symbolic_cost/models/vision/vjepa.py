@@ -1,7 +1,5 @@
 """V-JEPA 2: a transformer of tubes of a video, and one that tells the features of all of them."""
 
-from __future__ import annotations
-
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Residual
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, Unprojected, perceptron
 from symbolic_cost.layers.object_queries import Sequence, Some
@@ -9,12 +7,9 @@ from symbolic_cost.layers.pyramid import FirstPosition
 from symbolic_cost.layers.skips import Filled, Idle, Learned, SetAside
 from symbolic_cost.layers.text_matching import Behind
 from symbolic_cost.layers.unet import Repeated
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.labels import classes_of
-from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.build import Fields, Model, Shape, classes_of
 from symbolic_cost.models.vision.image_model import pictured
 from symbolic_cost.models.vision.maps_families import blocks, divided, function_of, ratio_of
-from symbolic_cost.ops.graph import Model
 
 _RATIO = 4
 """Of the perceptrons of a pooler."""
@@ -49,7 +44,6 @@ def build(fields: Fields, shape: Shape) -> Model:
 
 
 def _side(fields: Fields) -> int:
-    """Read the side of a video, which holds a patch."""
     side, step = fields.size("crop_size", 256), fields.size("patch_size", 16)
     fields.require(holds=side >= step, problem=f"patches of {step} do not fit", name="crop_size")
     return side
@@ -72,7 +66,6 @@ def _blocks(fields: Fields, part: str, width: int, heads: int, depth: int) -> Re
 
 
 def _predictor(fields: Fields, width: int, number: int) -> Chain:
-    """Return what tells the features of tubes that are masked, here of all."""
     inner = fields.size("pred_hidden_size", 384)
     layers: dict[str, Layer] = {"embed": Mix(inner), "put": SetAside("context")}
     layers |= {"masks": Filled(fields.size("pred_num_mask_tokens", 10), "context")}
@@ -81,7 +74,6 @@ def _predictor(fields: Fields, width: int, number: int) -> Chain:
 
 
 def _pooler(fields: Fields, width: int) -> Chain:
-    """Return attention of all tubes, then of a learned query to them."""
     heads = fields.size("num_attention_heads", 16)
     mlp = perceptron(_RATIO * width, width, function_of(fields, "gelu"))
     depth = fields.size("num_pooler_layers", 3)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sympy import Expr
 
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.contract import Comparison, nearest, printed_data
 from symbolic_cost.published.lstm_roofline.definitions import Definitions
 from symbolic_cost.published.lstm_roofline.inputs import (
     SLIPS,
@@ -26,9 +26,7 @@ from symbolic_cost.published.lstm_roofline.inputs import (
 )
 from symbolic_cost.published.lstm_roofline.parts import parts
 from symbolic_cost.published.lstm_roofline.totals import memory, parameters, step_limit, total_time
-from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.results import Erratum
-from symbolic_cost.published.rounding import nearest
 from symbolic_cost.systems.chain import Chain
 
 PUBLISHED_INPUTS: Mapping[str, Any] = Run().model_dump(exclude={"mode", "slips"})
@@ -91,7 +89,6 @@ def definitions(structure: Structure) -> Mapping[str, Expr]:
 
 
 def _definition(key: str) -> str:
-    """Return the definition whose number the log prints under a key."""
     group, _, name = key.partition(".")
     if group not in _REPEATED:
         return key

@@ -17,8 +17,8 @@ from sympy import Expr, Symbol, floor
 
 from symbolic_cost import symbols
 from symbolic_cost.errors import refuse, unknown
+from symbolic_cost.published.contract import printed_data
 from symbolic_cost.published.inputs import Count, Index, Inputs, Latency, Rate
-from symbolic_cost.published.printed import printed_data
 from symbolic_cost.symbols import exact, named
 
 NONE, CR, RC = -1, 1, 2

@@ -15,9 +15,9 @@ from symbolic_cost.ledger import CostTable, Phase, Quantity, Row
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.parallel.groups import MOST_RANKS
+from symbolic_cost.published.contract import printed_data
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
 from symbolic_cost.published.megatron_report.declaration import SIZES, TENSOR, derived
-from symbolic_cost.published.printed import printed_data
 from symbolic_cost.records import dataclass
 
 REPORT = printed_data("megatron_report.toml")

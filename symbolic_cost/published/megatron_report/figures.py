@@ -26,8 +26,21 @@ Traffic = tuple[int, Fraction]
 def figures(amounts: Amounts) -> Figures:
     """Compute every figure of the sections that the run has."""
     run = amounts.run
-    all_figures = _table(amounts, "full", WHOLE) | _full(amounts) | _cluster(amounts)
-    all_figures |= _gpu(amounts)
+    rules = {"pp": _pipeline_traffic, "dp": _data_traffic, "tp": _tensor_traffic}
+    traffic = {kind: rule(amounts) for kind, rule in rules.items()}
+    counts, volumes = zip(*traffic.values(), strict=True)
+    traffic["all"] = sum(counts), sum(volumes, Fraction(0))
+    cells: Figures = {}
+    for kind, moved in traffic.items():
+        cells |= _moved(f"cluster.{kind}", moved)
+    all_figures = _table(amounts, "full", WHOLE) | _full(amounts) | cells
+    activations = amounts.stage_activations()
+    if "logits" not in amounts.slips:
+        activations += amounts.stage_logits()
+    all_figures |= _states("gpu", amounts, amounts.stage_parameters(0), amounts.run.dp) | {
+        "gpu.activations_gb": _gigabytes(activations),
+        "gpu.peak_gb": max((_gigabytes(size) for size in peaks(amounts)), key=Decimal),
+    }
     all_figures |= _pipeline(amounts) if run.pp > 1 else {}
     all_figures |= _data(amounts) if run.dp > 1 else {}
     return all_figures | (_table(amounts, "tp", TENSOR) | _tensor(amounts) if run.tp > 1 else {})
@@ -121,16 +134,6 @@ def _full(amounts: Amounts) -> Figures:
     }
 
 
-def _gpu(amounts: Amounts) -> Figures:
-    activations = amounts.stage_activations()
-    if "logits" not in amounts.slips:
-        activations += amounts.stage_logits()
-    return _states("gpu", amounts, amounts.stage_parameters(0), amounts.run.dp) | {
-        "gpu.activations_gb": _gigabytes(activations),
-        "gpu.peak_gb": max((_gigabytes(size) for size in peaks(amounts)), key=Decimal),
-    }
-
-
 _SEEN = 2
 """Each message counts where it is sent and where it is received."""
 
@@ -170,17 +173,6 @@ def _data_traffic(amounts: Amounts) -> Traffic:
         return 0, Fraction(0)
     moved = _scattered_gathered(amounts, amounts.pipeline_parameters())
     return 2 * run.world, run.world // run.pp * sum(moved, Fraction(0))
-
-
-def _cluster(amounts: Amounts) -> Figures:
-    rules = {"pp": _pipeline_traffic, "dp": _data_traffic, "tp": _tensor_traffic}
-    traffic = {kind: rule(amounts) for kind, rule in rules.items()}
-    counts, volumes = zip(*traffic.values(), strict=True)
-    traffic["all"] = sum(counts), sum(volumes, Fraction(0))
-    cells: Figures = {}
-    for kind, moved in traffic.items():
-        cells |= _moved(f"cluster.{kind}", moved)
-    return cells
 
 
 def _groups(run: Run, *axes: str) -> list[list[str]]:

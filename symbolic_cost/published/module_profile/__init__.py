@@ -24,7 +24,7 @@ from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.published.contract import Comparison
+from symbolic_cost.published.contract import Comparison, printed_data
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
 from symbolic_cost.published.module_profile.figures import Figure, all_figures, profile_text
 from symbolic_cost.published.module_profile.modules import tree
@@ -38,7 +38,6 @@ from symbolic_cost.published.module_profile.profile import (
     counted,
     profile,
 )
-from symbolic_cost.published.printed import printed_data
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import n_layers
 

@@ -5,10 +5,10 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.published.contract import printed_data
 from symbolic_cost.published.module_profile.modules import Module
 from symbolic_cost.published.module_profile.numbers import Span, exactly, text_of
 from symbolic_cost.published.module_profile.profile import VERSION_2021, Profile
-from symbolic_cost.published.printed import printed_data
 
 
 class Figure(NamedTuple):

@@ -16,8 +16,8 @@ from sympy import Expr, Integer
 
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.published.contract import printed_data
 from symbolic_cost.published.module_profile.numbers import Span
-from symbolic_cost.published.printed import printed_data
 from symbolic_cost.records import dataclass
 
 Count: TypeAlias = Any

@@ -17,13 +17,12 @@ from sympy import Expr
 
 from symbolic_cost.ledger import Collective, CollectiveKind, Quantity
 from symbolic_cost.ops.update import TRAFFIC
-from symbolic_cost.published.contract import Comparison, compared
+from symbolic_cost.published.contract import Comparison, compared, printed_data
 from symbolic_cost.published.nersc_2024.books import SLIPS
 from symbolic_cost.published.nersc_2024.declaration import MESHES, Scheme
 from symbolic_cost.published.nersc_2024.inputs import StepInputs
 from symbolic_cost.published.nersc_2024.layers import PASSES, Layer, Timed
 from symbolic_cost.published.nersc_2024.layers import layers as symbolic_layers
-from symbolic_cost.published.printed import printed_data
 from symbolic_cost.published.results import Erratum
 from symbolic_cost.symbols import exact
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 
 from symbolic_cost.ledger import BACKWARD, Phase, Quantity, Row, Units
-from symbolic_cost.published.departures import Departures
 from symbolic_cost.published.nersc_2024.declaration import (
     BIASES,
     FUSED,
@@ -19,6 +18,7 @@ from symbolic_cost.published.nersc_2024.declaration import (
     core_products,
     derived,
 )
+from symbolic_cost.published.results import Departures
 from symbolic_cost.symbols import F_m, F_v, b, e, h, l, m1, m2, panels, s
 
 STATES = (Quantity.WEIGHT, Quantity.WEIGHT_GRADIENT)

@@ -17,10 +17,8 @@ from sympy import Add, Expr, Rational
 from symbolic_cost import symbols
 from symbolic_cost.errors import UnknownNameError, unknown
 from symbolic_cost.numeric.binding import bind, value
-from symbolic_cost.published.contract import Comparison, compared
-from symbolic_cost.published.printed import printed_data
+from symbolic_cost.published.contract import Comparison, compared, nearest, printed_data
 from symbolic_cost.published.results import Erratum
-from symbolic_cost.published.rounding import nearest
 from symbolic_cost.published.transformer_tables.blocks import LABELS, LAYOUT
 from symbolic_cost.published.transformer_tables.columns import counted, derived
 from symbolic_cost.published.transformer_tables.slips import SLIPS
@@ -171,12 +169,8 @@ def _compared(key: str, printed: str, computed: float | str | None) -> Compariso
         published = "" if printed == _BLANK else printed
         return Comparison(key, published, text, text == published)
     if len(printed.lstrip("0.")) >= _DIGITS_OF_A_DOUBLE:
-        return _double(key, printed, computed)
+        # The last bit of a double printed in full depends on the order of a sum.
+        match = abs(float(printed) - computed) <= ulp(computed)
+        note = "printed with every digit of a double; compared to the last bit"
+        return Comparison(key, printed, repr(computed), match, note)
     return compared(key, printed, computed)
-
-
-def _double(key: str, printed: str, computed: float) -> Comparison:
-    """Compare with a double printed in full, whose last bit depends on the order of a sum."""
-    match = abs(float(printed) - computed) <= ulp(computed)
-    note = "printed with every digit of a double; compared to the last bit"
-    return Comparison(key, printed, repr(computed), match, note)

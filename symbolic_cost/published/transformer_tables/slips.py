@@ -14,7 +14,7 @@ from symbolic_cost.ledger import (
     Quantity,
     Row,
 )
-from symbolic_cost.published.departures import Departures
+from symbolic_cost.published.results import Departures
 from symbolic_cost.symbols import Active, m1
 
 SLIPS = Departures()

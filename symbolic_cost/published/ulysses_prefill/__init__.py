@@ -13,10 +13,17 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-from symbolic_cost.published.contract import Comparison, equal, rounded_like
-from symbolic_cost.published.printed import printed_data
-from symbolic_cost.published.ulysses_prefill.declaration import flop, volumes
-from symbolic_cost.published.ulysses_prefill.run import LOGS, Moment, Run, Step, Tensor, moments
+from symbolic_cost.published.contract import Comparison, equal, printed_data, rounded_like
+from symbolic_cost.published.ulysses_prefill.declaration import (
+    LOGS,
+    Moment,
+    Run,
+    Step,
+    Tensor,
+    flop,
+    moments,
+    volumes,
+)
 from symbolic_cost.units import SI
 
 PUBLISHED_INPUTS: Mapping[str, Any] = printed_data("inputs.toml")["ulysses_prefill"]
@@ -34,7 +41,12 @@ def evaluate(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
             workspace [byte].
     """
     run = Run.accepted(inputs)
-    memory = _memory(run)
+    steps = LOGS[run.log]
+    tensors = [tensor for step in steps for tensor in step.tensors]
+    sizes = {tensor.name: prod(run.shape(tensor.true)) * run.nbytes for tensor in tensors}
+    sizes |= {f"{name}_copy": size for name, size in sizes.items()}
+    sizes["workspace"] = run.workspace
+    memory = moments([(step.name, step.events) for step in steps], sizes, run.allocator)
     figures: dict[str, Any] = {
         "header.heads_per_gpu": run.h // run.P,
         "header.tokens_per_gpu": run.N // run.P,
@@ -108,16 +120,6 @@ def _tensor(run: Run, tensor: Tensor) -> dict[str, Any]:
         "elements": prod(shape),
         "size": _printed(Fraction(prod(shape) * run.nbytes), tensor.unit),
     }
-
-
-def _memory(run: Run) -> dict[str, Moment]:
-    """Follow the allocations of the program."""
-    steps = LOGS[run.log]
-    tensors = [tensor for step in steps for tensor in step.tensors]
-    sizes = {tensor.name: prod(run.shape(tensor.true)) * run.nbytes for tensor in tensors}
-    sizes |= {f"{name}_copy": size for name, size in sizes.items()}
-    sizes["workspace"] = run.workspace
-    return moments([(step.name, step.events) for step in steps], sizes, run.allocator)
 
 
 def _printed(value: Fraction, unit: str) -> str:

@@ -3,11 +3,8 @@
 Numbers of fields are those of onnx.proto3 (github.com/onnx/onnx, IR version 4 to 13).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -15,7 +12,7 @@ from typing import Any
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.onnx.wire import Wire, last, last_integer, plain, signed
 from symbolic_cost.reading import mapped
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field, replace
 
 MOST_NODES = 200_000
 MOST_NUMBERS = 4_096
@@ -157,7 +154,6 @@ class _Reader:
         )
 
     def tensor(self, message: int | memoryview) -> Stored:
-        """Read a tensor; its numbers where they are few."""
         wire = self._wire
         fields: dict[int, Any] = {1: self._dims, 8: wire.text, 16: self._kind}
         held = wire.read(message, fields | dict.fromkeys((2, 4, 5, 7, 9), plain))
@@ -191,7 +187,6 @@ class _Reader:
         return tuple(numbers) if len(numbers) == count else None
 
     def _value(self, message: int | memoryview) -> tuple[str, Shape, str]:
-        """Return name, shape and kind of a value."""
         held = self._wire.read(message, {1: self._wire.text, 2: self._type, 4: self._kind})
         shapes = [shape for shape in held[2] if shape is not None]
         return last(held[1]), (shapes or [Shape(0, None)])[-1], last(held[4])

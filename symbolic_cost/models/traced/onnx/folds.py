@@ -4,8 +4,6 @@ Layer norms, GELU, SiLU, products with a bias, reciprocal roots, and the zeros t
 where all of a row is masked. Something in the middle that is used elsewhere stays as it is.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -50,7 +48,6 @@ class _Folds:
         }
 
     def calls(self) -> tuple[Call, ...]:
-        """Return the nodes."""
         finders = {"Div": (self._layer_norm, self._rsqrt), "Reciprocal": (self._rsqrt,),
                    "Erf": (self._gelu,), "Sigmoid": (self._silu,), "Where": (self._safe,),
                    "MatMul": (self._linear, self._scaled)}  # fmt: skip
@@ -78,7 +75,6 @@ class _Folds:
         return call if call is not None and call.op in ops else None
 
     def _other(self, call: Call, name: str) -> str:
-        """Return the other of two operands."""
         return call.inputs[1] if call.inputs[0] == name else call.inputs[0]
 
     def _is(self, name: str, value: int, parts: int = 1) -> bool:
@@ -88,7 +84,6 @@ class _Folds:
         return len(numbers) == 1 and abs(numbers[0] * parts - value) * _CLOSE <= value
 
     def _row(self, name: str) -> int:
-        """Return the length of a row of parameters; 0 if it is none."""
         stored = self._constants.get(name)
         return stored.dims[0] if stored is not None and len(stored.dims) == 1 else 0
 
@@ -139,7 +134,6 @@ class _Folds:
         return less if square and alone and names == {less.outputs[0]} else None
 
     def _rsqrt(self, call: Call) -> bool:
-        """1 / sqrt(x)."""
         if call.op == "Div" and not self._is(call.inputs[0], 1):
             return False
         root = self._by(call.inputs[-1], "Sqrt")
@@ -168,7 +162,6 @@ class _Folds:
         return self._fold(second, [scaled, erf, plus, first], "Gelu", [x])
 
     def _silu(self, sigmoid: Call) -> bool:
-        """X * sigmoid(x)."""
         times = self._next(sigmoid.outputs[0], "Mul")
         if times is None or self._other(times, sigmoid.outputs[0]) != sigmoid.inputs[0]:
             return False
@@ -196,7 +189,6 @@ class _Folds:
         return self._fold(scores, sides, "MatMul", plain)
 
     def _alone(self, name: str) -> bool:
-        """Tell whether a value is one number of the file."""
         stored = self._constants.get(name)
         return stored is not None and stored.count == 1
 

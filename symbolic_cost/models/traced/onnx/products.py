@@ -1,7 +1,5 @@
 """Products, attention, convolutions and pools."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -131,7 +129,6 @@ def rotary(r: Reading, call: Call) -> None:
 
 
 def _headed(r: Reading, name: str, heads: int | None) -> tuple[str, Sizes]:
-    """Return a tensor with a dimension for heads."""
     sizes = r.sizes(name)
     if len(sizes) == 4:  # noqa: PLR2004
         return name, sizes
@@ -154,7 +151,6 @@ def _numbers(call: Call, name: str, count: int, default: int) -> list[int]:
 
 def _pads(call: Call, spatial: int, spans: Sequence[int], strides: Sequence[int],
           sizes: Sequence[Size]) -> list[int]:  # fmt: skip
-    """Return what is added to each dimension, both ends together."""
     auto = call.attributes.get("auto_pad", "NOTSET") or "NOTSET"
     if auto in ("SAME_UPPER", "SAME_LOWER"):
         if any(not isinstance(size, int) for size in sizes):

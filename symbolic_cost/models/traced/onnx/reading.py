@@ -1,7 +1,5 @@
 """From a file to the graph that a .pt2 file gives too: values with sizes, aten nodes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, prod

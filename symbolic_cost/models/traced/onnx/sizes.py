@@ -4,8 +4,6 @@ A file says of few values how large they are: the rest follows from the operator
 numbers or expressions in the dynamic dimensions, all of which are taken to be larger than 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from math import prod
@@ -194,11 +192,7 @@ def whole_or_part(value: Expr | float) -> Size:
 
 
 def _bounded(size: Expr) -> Expr:
-    """Return a size that is not too long: crafted ones double with every node.
-
-    Raises:
-        ValueError: it is.
-    """
+    """Return a size that is not too long: crafted ones double with every node."""
     if sum(1 for _ in islice(preorder_traversal(size), _LONGEST)) == _LONGEST:
         raise ValueError(f"a size is a formula of more than {_LONGEST} terms")
     return size

@@ -93,7 +93,6 @@ def _note_folded(file: OnnxFile, sure: set[str], notes: Counter[str]) -> None:
 
 
 def _mask(one: Stored) -> bool:
-    """Tell whether a tensor holds two different numbers at most."""
     raw, size = one.raw, 0 if one.raw is None else len(one.raw) // max(one.count, 1)
     if raw is None or not size or len(one.dims) < len(_MATRIX):
         return False
@@ -124,7 +123,6 @@ def _made_up(name: str) -> bool:
 def _operands_at(
     calls: Sequence[Call], places: Mapping[str, range], names: Mapping[str, Stored]
 ) -> set[str]:
-    """Return names that operators take at some places, perhaps moved before."""
     roots = {name: name for name in names}
     taken: set[str] = set()
     for call in calls:

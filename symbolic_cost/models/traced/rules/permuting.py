@@ -2,7 +2,7 @@
 
 from symbolic_cost.models.traced.acts import Ref, Use, under
 from symbolic_cost.models.traced.forest import Dim
-from symbolic_cost.models.traced.rules.indexing import chosen_rows
+from symbolic_cost.models.traced.rules.parts import chosen_rows
 from symbolic_cost.models.traced.trace import Trace, rule
 
 

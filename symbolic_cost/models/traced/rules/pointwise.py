@@ -115,13 +115,8 @@ def matched(dims: Dims, result: Dims) -> Dims:
     return tuple(result[lead + i] if dim else () for i, dim in enumerate(dims) if lead + i >= 0)
 
 
-@rule(
-    "aten.dropout",
-    "aten.dropout_",
-    "aten.native_dropout",
-    "aten.feature_dropout",
-    "aten.alpha_dropout",
-)
+@rule("aten.dropout", "aten.dropout_", "aten.native_dropout", "aten.feature_dropout",
+      "aten.alpha_dropout")  # fmt: skip
 def dropout(t: Trace) -> None:
     """Dropout, where it is on."""
     ref = t.tensors()[0]
@@ -130,15 +125,8 @@ def dropout(t: Trace) -> None:
     t.bind(ref)
 
 
-@rule(
-    "aten.softmax",
-    "aten._softmax",
-    "aten.log_softmax",
-    "aten._log_softmax",
-    "aten._safe_softmax",
-    "aten.special_softmax",
-    "aten.special_log_softmax",
-)
+@rule("aten.softmax", "aten._softmax", "aten.log_softmax", "aten._log_softmax",
+      "aten._safe_softmax", "aten.special_softmax", "aten.special_log_softmax")  # fmt: skip
 def softmax(t: Trace) -> None:
     """Softmax along a dimension."""
     ref = t.arg("self", 0)
@@ -172,7 +160,6 @@ def reduction(t: Trace) -> None:
 
 
 def _remaining_dims(t: Trace, ref: Ref) -> Dims:
-    """Return the dimensions that a reduction leaves."""
     named = t.arg("dim", 2 if t.node.target in ("aten.norm", "aten.linalg_vector_norm") else 1)
     rank = len(ref.dims)
     places = (

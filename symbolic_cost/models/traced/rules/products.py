@@ -176,11 +176,7 @@ def einsum(t: Trace) -> None:
 
 
 def _letters_of(t: Trace, text: str) -> tuple[list[str], str]:
-    """Return the letters of every operand and of the result: "bik,bkj->bij".
-
-    Raises:
-        InputError: a letter twice, or more than two tensors: in what order no graph says.
-    """
+    """Return the letters of every operand and of the result: "bik,bkj->bij"."""
     where = f"{t.graph.place}: einsum {text!r} of {t.node.path}"
     listed = re.split(",|->", text)
     right = re.fullmatch(r"[A-Za-z,]+->[A-Za-z]*", text)
@@ -207,7 +203,6 @@ def _note_dims(t: Trace, ref: Ref, letters: str, dims: dict[str, Dim]) -> str:
 
 
 def _under(letters: str, dims: Mapping[str, Dim]) -> Dims:
-    """Return the dimensions of letters; the letter of a dimension of size 1 is "1"."""
     return tuple(() if letter == "1" else dims[letter] for letter in letters)
 
 
@@ -243,7 +238,6 @@ def attention(t: Trace) -> None:
 
 
 def _grouped(t: Trace, q: Ref, ref: Ref) -> Ref:
-    """Return keys or values repeated for the query heads of each of their heads."""
     have = t.forest.flat(ref.dims[-3])
     heads, own_heads = t.forest.length(q.dims[-3]), t.forest.length(have)
     if heads == own_heads:

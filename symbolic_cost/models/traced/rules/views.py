@@ -82,7 +82,6 @@ def reshaped(t: Trace, ref: Ref, sizes: Sequence[Size]) -> Ref:
 
 
 def _relaid(t: Trace, ref: Ref, sizes: Sequence[Size]) -> Ref:
-    """Return a copy under new axes."""
     if ref.tensor.constant or ref.tensor.weight:
         return under(ref, t.forest.dims(sizes))
     return t.pointwise("copy", [ref], t.forest.dims(sizes))

@@ -1,0 +1,90 @@
+"""Decoders whose blocks are built in other ways."""
+
+from symbolic_cost.layers import hyper_connections
+from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.rotary import angles
+from symbolic_cost.models.decoders.decoder import Decoder, path_of
+from symbolic_cost.models.decoders.kinds import Kind
+from symbolic_cost.ops.declare import Glossary, Op, Part, Place, axes, glossary, pointwise, scope
+from symbolic_cost.records import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Arctic(Decoder):
+    """Arctic: experts read what a block reads, beside its attention and a dense perceptron.
+
+    Source: Snowflake/snowflake-arctic-instruct, modeling_arctic.py, ArcticDecoderLayer.
+    """
+
+    def block(self, kind: Kind) -> tuple[Op, ...]:
+        if not kind.sparse:
+            return super().block(kind)
+        experts = replace(self.experts, shared="").ops()
+        dense = GatedMLP(self.experts.function, width=self.experts.shared).ops()
+        return (
+            *self.branch.around("attention", self.attention.ops(), "x", "attended"),
+            *self.branch.around("residual", dense, "attended", "straight"),
+            *scope("mlp", (self.branch.normed("norm"),), x="x", y="mlp.entry"),
+            *self.branch.beside("mlp", experts, "mlp.entry", "routed"),
+            pointwise("join", "straight[b r e], routed[b r e] -> y[b r e]", "add"),
+        )
+
+
+@dataclass(frozen=True)
+class Shortcut(Decoder):
+    """LongCat-Flash: two blocks in one, with experts on the norm of the first perceptron.
+
+    Source: longcat-flash, section 2.
+    """
+
+    def block(self, kind: Kind) -> tuple[Op, ...]:
+        branch, attention = self.branch, self._mixer(kind).ops()
+        dense = GatedMLP(self.experts.function, width=self.experts.shared).ops()
+        experts = replace(self.experts, shared="").ops()
+        add = "{}[b r e], {}[b r e] -> {}[b r e]"
+        return (
+            *branch.around("first.attention", attention, "x", "attended"),
+            branch.normed("mlp.norm", "attended", "entry"),
+            *branch.beside("mlp", experts, "entry", "routed"),
+            *branch.beside("first.mlp", dense, "entry", "processed"),
+            pointwise("first.residual", add.format("attended", "processed", "middle"), "add"),
+            *branch.around("second.attention", attention, "middle", "attended_again"),
+            *branch.around("second.mlp", dense, "attended_again", "straight"),
+            pointwise("join", add.format("straight", "routed", "y"), "add"),
+        )
+
+
+@dataclass(frozen=True)
+class Connected(Decoder):
+    """A decoder whose residual stream has copies that every branch mixes."""
+
+    @property
+    def own_axes(self) -> Glossary:
+        return glossary(hyper_connections.AXES, axes("one whole"))
+
+    def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:  # noqa: ARG002 - all rotate
+        return (angles("d_r"),)
+
+    def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
+        """Declare the blocks between the copying of the stream and its sum."""
+        blocks = (
+            Part(path_of(kind, kinds), self.block(kind), kind.count, place=Place.BLOCK)
+            for kind in kinds
+        )
+        return (
+            Part("copies", hyper_connections.copies()),
+            *blocks,
+            Part("sum", hyper_connections.joined()),
+        )
+
+    def block(self, kind: Kind) -> tuple[Op, ...]:
+        """Declare one block from x[b r n_s e] to y[b r n_s e]."""
+        norm = self.branch.normed("norm", "x", "normed")
+        mixer, experts = (
+            (norm, *scope("layer", ops, x="normed", y="y"))
+            for ops in (self.mixers[kind.mixer].ops(), self.experts.ops())
+        )
+        return (
+            *hyper_connections.connected("attention", mixer, "x", "middle"),
+            *hyper_connections.connected("mlp", experts, "middle", "y"),
+        )

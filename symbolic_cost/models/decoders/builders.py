@@ -1,0 +1,289 @@
+"""Builders of the decoder families whose fields say more than traits and sizes."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sympy import Expr, Integer
+
+from symbolic_cost import symbols
+from symbolic_cost.layers.attention import Attention, CacheKind, HeadNorm, Rotated, Sources
+from symbolic_cost.layers.heads import Hidden
+from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.residual import Placing
+from symbolic_cost.layers.tokens import Entry, Exit
+from symbolic_cost.models.build import Fields, Model, Shape
+from symbolic_cost.models.decoders.config import build, declared, decoder_of, logits_of
+from symbolic_cost.models.decoders.decoder import Habit, Order
+from symbolic_cost.models.decoders.families import DECODERS
+from symbolic_cost.models.decoders.gemma import TAKING, THINNED, WIDENED, full_layers, own_heads
+from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, SLIDES, Sparse, Windows
+from symbolic_cost.models.decoders.other_heads import OtherHeads
+from symbolic_cost.models.decoders.plan import listed_kinds, unrotated
+from symbolic_cost.models.titles import retitled
+from symbolic_cost.ops.declare import Part, axes
+from symbolic_cost.ops.unread import stored, unused_weights
+
+
+def opt(fields: Fields, shape: Shape) -> Model:
+    """Declare an OPT: its smallest but one has norms after the sums and a narrow token table."""
+    decoder = decoder_of(fields)
+    first = fields.flag("do_layer_norm_before", default=True)
+    bare = fields.flag("_remove_final_layer_norm", default=False)
+    affine = fields.flag("layer_norm_elementwise_affine", default=True)
+    width = fields.size("word_embed_proj_dim", fields.size("hidden_size"))
+    table = "e" if width == fields.size("hidden_size") else "w"
+    branch = replace(
+        decoder.branch,
+        norm=Norm.LAYER if affine else Norm.LAYER_BARE,
+        placing=Placing.PRE if first else Placing.POST,
+    )
+    head = logits_of(decoder, width=table)
+    tokens = replace(decoder.tokens, width=table)
+    habits = decoder.habits if first and not bare else decoder.habits & ~Habit.LAST_NORM
+    changed = replace(decoder, branch=branch, habits=habits, head=head, tokens=tokens)
+    return declared(fields, shape, changed)
+
+
+def gpt_neox(fields: Fields, shape: Shape) -> Model:
+    """Declare a GPT-NeoX: its branches run side by side unless switched off."""
+    parallel = fields.flag("use_parallel_residual", default=True)
+    order = Order.OWN_NORMS if parallel else Order.IN_TURN
+    decoder, tokens = decoder_of(fields), DECODERS[fields.family].tokens
+    if decoder.branch.drops:  # the same key drops tokens
+        tokens = replace(tokens, steps=tokens.steps | Entry.DROP)
+    return declared(fields, shape, replace(decoder, order=order, tokens=tokens))
+
+
+def stablelm(fields: Fields, shape: Shape) -> Model:
+    """Declare a StableLM: branches side by side share their norm."""
+    parallel = fields.flag("use_parallel_residual", default=False)
+    order = Order.SHARED_NORM if parallel else Order.IN_TURN
+    return declared(fields, shape, replace(decoder_of(fields), order=order))
+
+
+_SEPARATE = 2
+"""Norms of a Falcon's block whose branches have their own; any other number means one."""
+
+
+def falcon(fields: Fields, shape: Shape) -> Model:
+    """Declare a Falcon: the new decoder has grouped heads and may have two parallel norms."""
+    new = fields.flag("new_decoder_architecture", default=False)
+    parallel = fields.flag("parallel_attn", default=True)
+    single = fields.flag("multi_query", default=True) and not new
+    norms = fields.optional_size("num_ln_in_parallel_attn") or (2 if new else 1)
+    order = Order.OWN_NORMS if norms == _SEPARATE else Order.SHARED_NORM
+    alibi = fields.flag("alibi", default=False)
+    heads = fields.size("num_attention_heads")
+    groups = fields.optional_size("num_key_value_heads", heads) if new or not single else heads
+    fields.ignore("num_kv_heads", "n_head_kv")
+    decoder = replace(decoder_of(fields), order=order if parallel or new else Order.IN_TURN)
+    decoder = decoder.attended(
+        rotated=Rotated.NOTHING if alibi else Rotated.WHOLE,
+        cache=CacheKind.COPIES if new else CacheKind.HEADS,
+    )
+    shared = (groups or heads) if new else heads
+    return declared(fields, shape, decoder, heads=1 if single else shared)
+
+
+def cohere(fields: Fields, shape: Shape) -> Model:
+    """Declare a Command R: the larger one normalises every head of queries and keys."""
+    normed = fields.flag("use_qk_norm", default=False)
+    kind = HeadNorm.HEADS if normed else HeadNorm.NONE
+    return declared(fields, shape, decoder_of(fields).attended(head_norm=kind))
+
+
+def deepseek(fields: Fields, shape: Shape) -> Model:
+    """Declare a DeepSeek V2 or V3: latent attention, and experts after some dense layers."""
+    every = fields.size("moe_layer_freq", 1)
+    if every != 1:
+        fields.note("moe_layer_freq", "only 1 is declared: all later layers")
+    biased = fields.flag("attention_bias", default=False)
+    fields.require(holds=not biased, problem="only false is declared", name="attention_bias")
+    fields.ignore("num_nextn_predict_layers", "head_dim", "qk_head_dim", "num_key_value_heads")
+    rank = fields.optional_size("q_lora_rank")
+    zero = fields.source.values.get("q_lora_rank") in (None, rank)
+    fields.require(holds=zero, problem="null or a size is accepted", name="q_lora_rank")
+    return declared(fields, shape, decoder_of(fields).attended(query="r_q" if rank else ""))
+
+
+def gpt_bigcode(fields: Fields, shape: Shape) -> Model:
+    """Declare a StarCoder: all heads share keys and values unless switched off."""
+    single = fields.flag("multi_query", default=True)
+    heads = 1 if single else fields.size("num_attention_heads")
+    fields.ignore("num_key_value_heads")
+    return declared(fields, shape, decoder_of(fields), heads=heads)
+
+
+def gpt_neox_japanese(fields: Fields, shape: Shape) -> Model:
+    """Declare a Japanese GPT-NeoX: the last block alone has a bias, of its output projection."""
+    decoder = decoder_of(fields)
+    widening = fields.size("intermediate_multiple_size", 4)
+    if fields.has("intermediate_size"):
+        fields.note("n_inner", "intermediate_multiple_size says it")
+    reads = replace(decoder.reads, widening=widening, kinds=_last_is_biased)
+    return declared(fields, shape, replace(decoder, reads=reads))
+
+
+def _last_is_biased(_: Fields, layers: int) -> tuple[list[str], list[str]]:
+    return [FULL] * (layers - 1) + ["biased_attention"], [DENSE] * layers
+
+
+def imagegpt(fields: Fields, shape: Shape) -> Model:
+    """Declare an ImageGPT: its head tells colours apart, all tokens but the one that begins."""
+    model = build(fields, shape)
+    *trunk, last = model.parts
+    head = replace(last, ops=retitled(last.ops, {"v": "v_c"}))
+    sizes = {**model.sizes, "v_c": model.sizes["v"] - 1}
+    return replace(
+        model,
+        parts=(*trunk, head),
+        sizes=sizes,
+        axes={**model.axes, **axes("v_c vocabulary")},
+        padded=(*model.padded, "v_c"),
+    )
+
+
+def mimo(fields: Fields, shape: Shape) -> Model:
+    """Declare a MiMo: blocks for further tokens have weights, and do not run with the others."""
+    further = fields.optional_size("num_nextn_predict_layers") or 0
+    model = build(fields, shape)
+    block = next(part for part in model.parts if part.is_block)
+    entry = (stored("project", w="two e n_e"), stored("norms", w="c e"))
+    part = Part("further.block", (*entry, *unused_weights(block.ops)), Integer(further))
+    return replace(model, parts=(*model.parts, part)) if further else model
+
+
+def modernbert(fields: Fields, shape: Shape) -> Model:
+    """Declare a ModernBERT that generates: its first layer attends without a norm before."""
+    decoder = decoder_of(fields)
+    near = fields.optional_size("local_attention", 128) or 2
+    decoder = replace(decoder, windows=Windows(0, near // 2))
+    every = fields.size("global_attn_every_n_layers", 3)
+
+    def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
+        rule = [SLIDES if layer % every else FULL for layer in range(layers)]
+        mixers = listed_kinds(fields, decoder, layers) or rule
+        if mixers[0] != FULL:
+            fields.note("layer_types", "a first layer in full is declared")
+        return ["first", *mixers[1:]], [DENSE] * layers
+
+    hidden = Hidden("gelu", fields.flag("classifier_bias", default=False), Norm.LAYER_SCALE)
+    biased = fields.flag("decoder_bias", default=True)
+    head = replace(logits_of(decoder), hidden=hidden)
+    steps = head.steps | Exit.BIAS if biased else head.steps & ~Exit.BIAS
+    reads = replace(decoder.reads, kinds=kinds)
+    return declared(fields, shape, replace(decoder, reads=reads, head=replace(head, steps=steps)))
+
+
+def olmo_hybrid(fields: Fields, shape: Shape) -> Model:
+    """Declare an OLMo whose layers are linear, but every fourth."""
+    for part in ("num_key_heads", "num_value_heads", "key_head_dim", "value_head_dim"):
+        name = f"linear_{part}"
+        fields.require(holds=fields.has(name), problem="a size is needed", name=name)
+    rope = fields.source.values.get("rope_parameters") or {}
+    if not rope.get("rope_theta") and not fields.has("rope_theta"):
+        fields.note("rope_parameters", "layers without rotation are not declared")
+    return build(fields, shape)
+
+
+def smollm3(fields: Fields, shape: Shape) -> Model:
+    """Declare a SmolLM3: every fourth layer is not rotated."""
+    decoder = decoder_of(fields)
+
+    def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
+        listed_kinds(fields, decoder, layers)
+        return unrotated(fields, layers, 4), [DENSE] * layers
+
+    return declared(fields, shape, replace(decoder, reads=replace(decoder.reads, kinds=kinds)))
+
+
+_EXPERT_KEYS = ("num_experts", "top_k_experts", "moe_intermediate_size")
+
+
+def gemma4(fields: Fields, shape: Shape) -> Model:
+    """Declare a Gemma 4: full layers have their own heads; experts run beside a perceptron."""
+    decoder = decoder_of(fields)
+    own = decoder.attention
+    sparse = fields.flag("enable_moe_block", default=False)
+    doubled = fields.flag("use_double_wide_mlp", default=False)
+    single = fields.flag("attention_k_eq_v", default=False)
+    taking = fields.optional_size("num_kv_shared_layers") or 0
+    if sparse and doubled and taking:
+        fields.note("use_double_wide_mlp", "only false is declared beside experts")
+    if not sparse:
+        fields.ignore(*_EXPERT_KEYS)
+    full: Attention = replace(own, sources=Sources.ONE) if single else own  # type: ignore[arg-type,assignment]
+    mixers = {
+        FULL: OtherHeads(full, own_heads),
+        TAKING[FULL]: OtherHeads(replace(full, sources=Sources.OTHERS), own_heads),
+    }
+
+    def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
+        plain = [*full_layers(fields)[:-1], FULL]
+        followers = [EXPERTS if sparse else DENSE] * layers
+        if doubled and taking:
+            followers[-taking:] = [WIDENED] * taking
+        return _taking(fields, plain, taking), followers
+
+    changed = replace(
+        decoder,
+        mixers=mixers,
+        sparse=Sparse.ALWAYS if sparse else Sparse.NEVER,
+        reads=replace(decoder.reads, kinds=kinds),
+        lengths={**_features(fields), "f_y": 2 * symbols.f},
+    )
+    return declared(fields, shape, changed)
+
+
+def gemma3n(fields: Fields, shape: Shape) -> Model:
+    """Declare a Gemma 3n: the residual stream has copies, of which a layer computes one."""
+    decoder = decoder_of(fields)
+    copies = fields.size("altup_num_inputs", 4)
+    fields.require(holds=copies > 1, problem="1 is no copy", name="altup_num_inputs")
+    scaled = fields.flag("altup_correct_scale", default=True)
+    taking = fields.optional_size("num_kv_shared_layers", 15) or 0
+    sparse = fields.items("activation_sparsity_pattern")
+
+    def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
+        first = 10 if layers > 10 else 0  # noqa: PLR2004 - as the class has it
+        thin = list(sparse) or [1] * first + [0] * (layers - first)  # whatever share it is
+        if not (len(thin) == layers and all(isinstance(one, int | float) for one in thin)):
+            fields.note("activation_sparsity_pattern", f"{layers} shares are accepted")
+        followers = [THINNED if isinstance(one, int | float) and one > 0 else DENSE for one in thin]
+        return _taking(fields, full_layers(fields, 5), taking), followers
+
+    changed = replace(
+        decoder,
+        habits=decoder.habits | Habit.SCALE if scaled else decoder.habits,
+        reads=replace(decoder.reads, kinds=kinds),
+        lengths={
+            **_features(fields),
+            **dict.fromkeys(("n_s", "n_i", "n_m"), Integer(copies)),
+            "n_o": Integer(max(copies - 1, 1)),
+            "r_l": Integer(fields.size("laurel_rank", 64)),
+        },
+    )
+    return declared(fields, shape, changed)
+
+
+def _features(fields: Fields) -> Mapping[str, Expr]:
+    width = fields.optional_size("hidden_size_per_layer_input", 256)
+    if width is None:
+        fields.ignore("vocab_size_per_layer_input")
+        return {}
+    sizes = {
+        "d_y": width,
+        "n_y": fields.size("num_hidden_layers"),
+        "n_v": fields.size("vocab_size_per_layer_input", 262144),
+    }
+    return {axis: Integer(size) for axis, size in sizes.items()}
+
+
+def _taking(fields: Fields, plain: list[str], taking: int) -> list[str]:
+    """Return the kinds of layers, the last of which take keys of others."""
+    first = len(plain) - taking
+    if not (not taking or (first > 0 and set(plain[:first]) == set(plain))):
+        fields.note("num_kv_shared_layers", "layers that others take keys from are missing")
+    if SLIDES not in plain:
+        fields.ignore("sliding_window")
+    return [*plain[: max(first, 0)], *(TAKING[kind] for kind in plain[max(first, 0) :])]
