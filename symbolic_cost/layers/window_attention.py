@@ -5,6 +5,7 @@ Axes: as the trail makes them; n windows, l and t positions of one, p rows of a 
 
 from math import prod
 
+from symbolic_cost.errors import InputError
 from symbolic_cost.layers.conv import Maps, Trail
 from symbolic_cost.ops.declare import Op, einsum, lookup, norm, pointwise, softmax, view
 from symbolic_cost.records import dataclass
@@ -31,9 +32,15 @@ class Windowed:
     channels: int = 0
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the layer; maps that windows do not divide are padded."""
+        """Declare the layer; maps that windows do not divide are padded.
+
+        Raises:
+            InputError: there are no two axes of positions.
+        """
         start = trail.at
         batch, channel, *sides = start.axes
+        if len(sides) != len("yx"):
+            raise InputError(f"{name}: windows lie on maps, of two axes and not {len(sides)}")
         lengths = [trail.length(axis) for axis in sides]
         side = max(min(self.side, *lengths), self.least)
         n = trail.new_axis("n", prod(-(-length // side) for length in lengths))

@@ -105,6 +105,7 @@ def test_blocks_that_are_not_words_are_refused(changes, said):
         ("(c3 | c3s2)", "maps of one size stand side by side"),
         ("<c8 | c9>", "layer0.as1: sizes .* differ"),
         ("mean c8k3", "a window of .* on 0 axes of positions"),
+        ("mean win1w4", "windows lie on maps, of two axes and not 0"),
         ("turn", "one axis of positions is turned, not 2"),
         ("9999x(9999x(c3))", "5000 layers"),
         ("(" * 30, "20 deep are accepted"),
@@ -177,3 +178,22 @@ def test_every_data_parallel_rank_runs_the_whole(name):
 def test_networks_without_heads_are_not_split():
     with pytest.raises(PlacementError, match="has none of its axes"):
         forward("densenet121", "tp=2")
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "side", "train"),
+    [
+        ("test_vit", 1000, 160, 215981568),
+        ("resnext50_32x4d", 1000, 64, 3234299904),
+        ("densenet121", 1000, 64, 1374535680),
+        ("nfnet_l0", 1000, 64, 2671570944),
+        ("eca_nfnet_l0", 1000, 64, 2606553600),
+        ("gmlp_ti16_224", 1000, 224, 7935399936),
+        ("maxvit_tiny_tf_224", 1000, 224, 73882507200),
+    ],
+)
+def test_training_is_exact(name, classes, side, train):
+    """As FlopCounterMode counts forward and backward, those of convolutions in groups as whole."""
+    config = {"architecture": name, "num_classes": classes}
+    config["pretrained_cfg"] = {"input_size": [3, side, side]}
+    assert count(config, 1, 1)["flops_train"] == train

@@ -5,7 +5,8 @@ word in braces for a number that is the field of that name; `fields` that all si
 `columns`, those of each; the `head` that tells classes apart, and the `bare` model without
 one; how tokens are pooled (`pool`, the mean unless it says); whether each position has its own
 weights (`placed`), so that images have one size; and whether the first convolution rounds halves
-otherwise than that of Hugging Face (`halved`).
+otherwise than that of Hugging Face (`halved`). A record of `timm_written.toml` writes its `layers`
+out in words (vision/written.py), with columns in braces and `words` of its own.
 """
 
 import re
