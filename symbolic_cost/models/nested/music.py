@@ -60,7 +60,7 @@ def csm(fields: Fields, shape: Shape) -> Model:
     text = stored("text", w="v_text e")
     weights = Part("depth.kept", (text, *depth.parts[-1].ops))
     further |= {"v_text": exact(fields.size("text_vocab_size", 128256)), **depth.sizes}
-    known = {**depth.axes, **axes("v_text vocabulary, n_d whole, v_d vocabulary")}
+    known = {**depth.axes, **axes("v_text vocabulary, n_book whole, v_d vocabulary")}
     parts = (weights, *depth.parts[:-1])
     return beside(model, replace(depth, parts=parts, sizes=further, axes=known))
 
@@ -133,8 +133,8 @@ def _depth(fields: Fields, books: int, words: int, e: int) -> tuple[Tower, dict[
     usual = {**_DEPTH, **values, **head}
     model = bound(imported(replace(own.source, values=usual), _ONE).model)
     depth = kept(replace(model, parts=model.parts[1:]), "depth")
-    joins = stored("joins", project="e e_depth", heads="n_d e_depth v_d")
-    sizes = {"n_d": exact(books - 1), "v_d": exact(words)}
+    joins = stored("joins", project="e e_depth", heads="n_book e_depth v_d")
+    sizes = {"n_book": exact(books - 1), "v_d": exact(words)}
     return replace(depth, parts=(*depth.parts, Part("depth.joins", (joins,)))), sizes
 
 
