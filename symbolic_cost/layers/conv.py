@@ -160,8 +160,9 @@ class Trail:
 
 def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
     """Declare a tensor under other axes of the same sizes."""
-    own, other = ([trail.sizes[axis] for axis in each] for each in (tensor.axes, axes))
-    if Counter(own) != Counter(other):
+    known = all(axis in trail.sizes for axis in (*tensor.axes, *axes))  # but for those of tokens
+    own, other = ([trail.sizes.get(axis) for axis in each] for each in (tensor.axes, axes))
+    if known and Counter(own) != Counter(other):
         raise InputError(f"{name}: sizes of {own} and of {other} differ")
     result = Maps(name, axes)
     trail.ops.append(view(name, f"{tensor} -> {result}"))

@@ -21,6 +21,7 @@ class Counter:
     Args:
         padded: axes that are padded to a multiple of the degree that splits them.
         means: axes whose size is a mean, which need not be whole.
+        slots: those of them that are tokens as experts see them, beside which some stay empty.
     """
 
     def __init__(
@@ -30,10 +31,12 @@ class Counter:
         conventions: Conventions,
         padded: Collection[str] = (),
         means: Collection[str] = (),
+        slots: Collection[str] = (),
     ) -> None:
         self._sizes = sizes
         self._padded = padded
-        self.means = means
+        self._means = means
+        self.slots = slots
         self._placement = placement
         self._conventions = conventions
         self._local: dict[str, Expr] = {}
@@ -52,7 +55,7 @@ class Counter:
                 raise InputError(f"{where}: axis {axis!r} has no size")
             size, meshes = self._sizes[axis], self._placement.meshes(axis)
             padded = bool(meshes) and axis in self._padded
-            whole = padded or axis in self.means
+            whole = padded or axis in self._means
             if (meshes or not size.is_integer) and not whole:
                 degrees = self._placement.degrees
                 self.splits[axis] = Split(axis, size, tuple((m, degrees[m]) for m in meshes), where)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from sympy import Expr
 
 from symbolic_cost.algebra import mul
+from symbolic_cost.axes import Role
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, PlacementError, refuse, unknown
 from symbolic_cost.ledger import CostTable, Quantity, Row, Split
@@ -184,8 +185,11 @@ class Derivation:
             for axis in placement.axes
             if axis not in model.axis_names
         ]
+        counted = {one for one in model.means if one in model.axes}
+        slots = {one for one in counted if model.axes[one].role is Role.TOKEN}
+        sizes = (model.sizes, placement, conventions, model.padded, model.means, slots)
         for part in model.parts:
-            counter = Counter(model.sizes, placement, conventions, model.padded, model.means)
+            counter = Counter(*sizes)
             problems += _misplaced(part, placement, counter)
             once = replace(part, repeat=_TIMES) if part.is_block else part
             self._flows[part.path] = Flow(

@@ -111,7 +111,7 @@ class Flow:
         For example 6 experts that take every token make 6 of each of copied[b r a e].
         """
         counter = self.book.counter
-        slots = any(axis in counter.means for axis in part.axes)
+        slots = any(axis in counter.slots for axis in part.axes)
         return not slots or counter.elements(whole.axes) == counter.elements(part.axes)
 
     def _move_forward(
