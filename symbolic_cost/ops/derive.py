@@ -187,9 +187,9 @@ class Derivation:
         ]
         counted = {one for one in model.means if one in model.axes}
         slots = {one for one in counted if model.axes[one].role is Role.TOKEN}
-        sizes = (model.sizes, placement, conventions, model.padded, model.means, slots)
+        rules = (placement, conventions, model.padded, model.means)
         for part in model.parts:
-            counter = Counter(*sizes)
+            counter = Counter(model.sizes, *rules, slots=slots)
             problems += _misplaced(part, placement, counter)
             once = replace(part, repeat=_TIMES) if part.is_block else part
             self._flows[part.path] = Flow(
