@@ -307,10 +307,13 @@ def _summed(cell: Cell, letter: Symbol, part: Expr) -> Cell:
         return cell
     if not isinstance(cell, formulas()) or not all(cell.has(one) for one in both):
         return cell
-    from sympy import Add, expand
+    from sympy import Add, Dummy, Max, Min, expand
 
     from symbolic_cost.analysis.forms import factored
 
+    # Extrema would compare all of their arguments anew.
+    kept = {one: Dummy() for one in cell.atoms(Max, Min)}
+    cell = cell.xreplace(kept)
     terms = dict(term.as_coeff_Mul()[::-1] for term in Add.make_args(expand(cell)))
     for term, count in tuple(terms.items()):
         other = term.xreplace({both[0]: both[1]})
@@ -318,7 +321,8 @@ def _summed(cell: Cell, letter: Symbol, part: Expr) -> Cell:
             alike = min(count, terms[other])
             terms[term.xreplace({both[0]: letter})] = alike
             terms[term], terms[other] = count - alike, terms[other] - alike
-    return factored(Add(*(count * term for term, count in terms.items())))
+    summed = factored(Add(*(count * term for term, count in terms.items())))
+    return summed.xreplace({dummy: one for one, dummy in kept.items()})
 
 
 def _abbreviated(rows: Iterable[tuple[Cell, ...]]) -> tuple[dict[Symbol, Expr], dict[Expr, Expr]]:
