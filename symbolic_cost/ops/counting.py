@@ -31,6 +31,7 @@ class Counter:
         conventions: Conventions,
         padded: Collection[str] = (),
         means: Collection[str] = (),
+        *,
         slots: Collection[str] = (),
     ) -> None:
         self._sizes = sizes
