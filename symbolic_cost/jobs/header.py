@@ -142,21 +142,17 @@ def _assumed(setup: Setup) -> Iterator[str]:
 
 
 def _alternating(setup: Setup) -> Iterator[str]:
-    """Say which kinds of blocks stages hold in the mean, and what several keep a copy of."""
+    """Say which kinds of blocks the stages of a pipeline hold in the mean."""
     if setup.strategy.mesh.get("pp", 1) == 1:
         return
     kinds: dict[bool, list[str]] = {True: [], False: []}
-    beside: dict[str, None] = {}
     for part in setup.model.parts:
         if part.is_block:
             kinds[part.stands is PartPlace.LEADING].append(part.path)
-            beside |= dict.fromkeys(name for name in part.inputs if name not in part.streams)
     for leads, paths in kinds.items():
         if len(paths) > 1:
             which = "every stage that holds them" if leads else "every stage"
             yield f"{which} holds the same share of {' and '.join(paths)}"
-    if beside:
-        yield f"each stage keeps its own copy of what blocks take besides: {', '.join(beside)}"
 
 
 def _beyond(setup: Setup) -> Iterator[str]:

@@ -189,8 +189,9 @@ def test_stages_hold_blocks_of_streams_in_their_order(tmp_path, name):
     beside = ("cond", "prompt")
     assert total("saved", *stages, beside=beside) == total("saved", whole, beside=beside)
     assert total("parameter", *stages) == total("parameter", whole)
-    said = "each stage keeps its own copy of what blocks take besides: cond"
-    assert any(note.startswith(said) for note in stages[0].memory().sheet.notes)
+    said = "pp: every stage keeps cond"
+    (note,) = (note for note in stages[0].memory().sheet.notes if note.startswith(said))
+    assert note.endswith("which all its blocks take")
 
 
 def test_a_block_keeps_what_every_one_before_hands_on(flux):
