@@ -22,7 +22,7 @@ from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.sends import tied_gradients
-from symbolic_cost.parallel.stages import block_count, divided, every_stage
+from symbolic_cost.parallel.stages import block_count, chains, divided, every_stage
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
@@ -72,7 +72,13 @@ def _on_several_stages(setup: Setup) -> Iterator[str]:
     ends = " and ".join(sorted(name.removeprefix("d@") for name in both))
     if ends and plan.entry != plan.exit:
         yield f"pp: the first and the last stage each hold table {ends}"
-    taken = {(part.path, name) for part in blocks for name in taken_by_all(part)}
+    taken: set[tuple[str, str]] = set()
+    for chain in chains(model):
+        own = {part.path for part in chain}  # what one of them makes is for the next alone
+        for part in chain:
+            sources = model.sources[part.path]
+            names = (name for name in taken_by_all(part) if sources.get(name) not in own)
+            taken |= {(part.path, name) for name in names}
     saved = setup.rows.select(Quantity.SAVED, where=lambda row: (row.part, row.tensor) in taken)
     kept = " and ".join(dict.fromkeys(row.tensor for row in saved))
     if kept:
