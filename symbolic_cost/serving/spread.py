@@ -86,7 +86,7 @@ def has_states(engine: Engine) -> bool:
 
 
 def span(plan: Plan, figure: Callable[[Plan], float]) -> Span:
-    """Return between what a figure of a plan lies."""
+    """Return the ends that a figure of a plan lies between."""
     kinds = spreads(plan.sized.engine)
     moved = {
         kind: [figure(plan.slowed({kind: math.exp(s * QUANTILE * size)})) for s in (-1, 1)]
