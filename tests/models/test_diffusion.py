@@ -210,3 +210,23 @@ def test_a_block_keeps_what_every_one_before_hands_on(flux):
     assert sc.bind(kept.total, numbers) == 2 * (2 * 2 * 32 * 128)
     sent = {row.tensor: sc.bind(row.expr, numbers) for row in job.rows.select("communication")}
     assert sent == {"y": 2 * 2 * (32 + 64) * 128, "cond": 2 * 2 * 128}
+
+
+@pytest.mark.parametrize(
+    ("train", "flop"),
+    [("all", 855646208), ("block", 624689152), ("block.attention.image.q", 452198400)],
+)
+def test_every_stream_behind_a_trained_block_needs_its_gradients(flux, train, flop):
+    """Backward FLOP as PyTorch counts them, attention written out; of two blocks the first sees
+    a constant prompt, the second what the first made of it."""
+    options = {"train": train, "attention": "eager", "conventions": "torch-flop-counter"}
+    whole, *stages = (
+        sc.job(flux, strategy, SIZES, stage=stage, **options)
+        for strategy, stage in (("", "first"), ("pp=2", "first"), ("pp=2", "last"))
+    )
+
+    def total(job):
+        rows = job.rows.select("flop", where=lambda row: row.phase.value.startswith("backward"))
+        return sc.bind(rows.total(), {**SIZES, **job.model.bindings, "pp": 2})
+
+    assert total(whole) == sum(map(total, stages)) == flop
