@@ -7,7 +7,7 @@ cost follows from the marks.
 
 For example, of embedding -> 32 blocks -> head with adapters in the blocks alone, the first block
 gets a constant x: its first products have no gradient of x. The other 31 need theirs. The block is
-declared once more for that, as `block.first`, which hands on all streams of the others.
+declared once more for that, as `block.first`, which hands all its streams on to them.
 """
 
 from __future__ import annotations
