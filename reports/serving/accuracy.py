@@ -10,13 +10,11 @@ import csv
 import sys
 from collections import defaultdict
 from functools import cache, partial
-from math import exp
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import symbolic_cost as sc
-from symbolic_cost.systems.spread import QUANTILE, assumed, ends
 
 Row = dict[str, str]
 
@@ -93,12 +91,8 @@ def computed(row: Row, slow: dict[str, float] | None = None) -> float:
 
 def held(row: Row, measured: float) -> bool:
     """Return whether four of five such rows are expected where this one was measured."""
-    moved = [
-        [computed(row, {kind: exp(sign * QUANTILE * size)}) for sign in (-1, 1)]
-        for kind, size in sc.serving.spreads(engine(row).engine).items()
-    ]
-    low, high, _ = ends(computed(row), moved, assumed("step"))
-    return low <= measured <= high
+    span = sc.serving.between(engine(row).engine, partial(computed, row))
+    return span.low <= measured <= span.high
 
 
 REMARK = """

@@ -8,7 +8,7 @@ from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.explore.objectives import MEMORY, OBJECTIVES
 from symbolic_cost.explore.proven import Proof
 from symbolic_cost.explore.search_table import options_text, title
-from symbolic_cost.jobs.peaks import fit
+from symbolic_cost.jobs.fit import fit
 from symbolic_cost.units import Unit, human
 
 

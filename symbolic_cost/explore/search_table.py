@@ -174,8 +174,8 @@ def _nothing(outcome: Search) -> Iterator[str]:
 
 def fits_sheet(fits: Fits) -> Sheet:
     """Tabulate what fits: the job itself, the largest sizes, the fewest GPUs."""
+    from symbolic_cost.jobs.fit import fit
     from symbolic_cost.jobs.header import trained
-    from symbolic_cost.jobs.peaks import fit
 
     columns = headed(
         "question, answer>, strategy, options, "

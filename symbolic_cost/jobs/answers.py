@@ -12,7 +12,8 @@ from symbolic_cost.checking import checked
 from symbolic_cost.costs import named_cost
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.emit.sheet import Sheet, render
-from symbolic_cost.jobs.peaks import Fit, fit
+from symbolic_cost.jobs.fit import fit
+from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.numeric.binding import bind, value

@@ -16,8 +16,9 @@ from symbolic_cost.algebra import mul
 from symbolic_cost.axes import At, Role
 from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.errors import InputError
+from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.peaks import Fit, fit
+from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.ledger import Place, Quantity
 from symbolic_cost.numeric.binding import value

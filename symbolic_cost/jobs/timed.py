@@ -8,7 +8,8 @@ from sympy import Expr
 from symbolic_cost.conditions import check
 from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.errors import InputError, SymbolicCostError
-from symbolic_cost.jobs.peaks import Fit, fit
+from symbolic_cost.jobs.fit import fit
+from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.parallel.catalogue import STRATEGIES

@@ -185,11 +185,11 @@ class Derivation:
             for axis in placement.axes
             if axis not in model.axis_names
         ]
-        known = (model.axes[one] for one in model.means if one in model.axes)
-        slots = {axis.name for axis in known if axis.role is Role.TOKEN}
-        sizes = (model.sizes, placement, conventions, model.padded, model.means)
+        counted = {one for one in model.means if one in model.axes}
+        slots = {one for one in counted if model.axes[one].role is Role.TOKEN}
+        rules = (placement, conventions, model.padded, model.means)
         for part in model.parts:
-            counter = Counter(*sizes, slots=slots)
+            counter = Counter(model.sizes, *rules, slots=slots)
             problems += _misplaced(part, placement, counter)
             once = replace(part, repeat=_TIMES) if part.is_block else part
             self._flows[part.path] = Flow(

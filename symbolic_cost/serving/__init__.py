@@ -8,7 +8,7 @@ from symbolic_cost.lazy import lazily
 
 _HOMES = {
     "choice": ("Plan",),
-    "spread": ("span", "spreads"),
+    "spread": ("between", "span", "spreads"),
     "engine": ("Engine",),
     "load": ("Load", "Targets", "accepted"),
     "passes": ("Pass", "chunk", "decode", "mixed", "prefill"),

@@ -85,12 +85,17 @@ def has_states(engine: Engine) -> bool:
     return any(r.quantity is Quantity.CACHE and is_state(r) for s in shares for r in s.rows)
 
 
-def span(plan: Plan, figure: Callable[[Plan], float]) -> Span:
-    """Return the ends that a figure of a plan lies between."""
-    kinds = spreads(plan.sized.engine)
+def between(engine: Engine, figure: Callable[[dict[str, float]], float]) -> Span:
+    """Return the ends of a figure, which is made of how slow each kind of kernel is."""
+    kinds = spreads(engine)
     moved = {
-        kind: [figure(plan.slowed({kind: math.exp(s * QUANTILE * size)})) for s in (-1, 1)]
+        kind: [figure({kind: math.exp(sign * QUANTILE * size)}) for sign in (-1, 1)]
         for kind, size in kinds.items()
     }
-    low, high, above = ends(figure(plan), moved.values(), assumed("step"))
+    low, high, above = ends(figure({}), moved.values(), assumed("step"))
     return Span(low, high, max(zip(above, kinds, strict=False))[1])
+
+
+def span(plan: Plan, figure: Callable[[Plan], float]) -> Span:
+    """Return the ends that a figure of a plan lies between."""
+    return between(plan.sized.engine, lambda slow: figure(plan.slowed(slow) if slow else plan))

@@ -198,9 +198,8 @@ def test_time_has_parts_figures_and_ops():
     assert 0.3 < float(rows["mfu"]["value"]) < float(rows["hfu"]["value"]) < 1
     ops = json.loads(run(f"{line} --ops --format json"))["records"]
     assert {op["bound by"] for op in ops} == {"compute", "memory", "communication"}
-    assert float(
-        json.loads(run(f"{line} --attention eager --wrt l --format json"))["records"][2]["value"]
-    ) == pytest.approx(1.0, abs=0.05)
+    longer = json.loads(run(f"{line} --attention eager --wrt l --format json"))["records"]
+    assert 1 < float(longer[2]["value"]) < 1.1  # the core alone grows with the square
 
 
 def test_systems_name_their_sources():

@@ -4,8 +4,8 @@ import pytest
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.device_memory import DeviceMemory
+from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.job import job
-from symbolic_cost.jobs.peaks import fit
 
 MIB = 2**20
 

@@ -11,9 +11,9 @@ from sympy import Expr
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.extrema import Max
+from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.header import header, scheduled
 from symbolic_cost.jobs.letters import lettered
-from symbolic_cost.jobs.peaks import fit
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Phase, Place, Quantity, Row
 from symbolic_cost.numeric.binding import bind, value
