@@ -22,7 +22,7 @@ from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.sends import tied_gradients
-from symbolic_cost.parallel.stages import block_count, divided, every_stage
+from symbolic_cost.parallel.stages import block_count, chains, divided, every_stage
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
@@ -72,7 +72,13 @@ def _on_several_stages(setup: Setup) -> Iterator[str]:
     ends = " and ".join(sorted(name.removeprefix("d@") for name in both))
     if ends and plan.entry != plan.exit:
         yield f"pp: the first and the last stage each hold table {ends}"
-    taken = {(part.path, name) for part in blocks for name in taken_by_all(part)}
+    taken: set[tuple[str, str]] = set()
+    for chain in chains(model):
+        own = {part.path for part in chain}  # what one of them makes is for the next alone
+        for part in chain:
+            sources = model.sources[part.path]
+            names = (name for name in taken_by_all(part) if sources.get(name) not in own)
+            taken |= {(part.path, name) for name in names}
     saved = setup.rows.select(Quantity.SAVED, where=lambda row: (row.part, row.tensor) in taken)
     kept = " and ".join(dict.fromkeys(row.tensor for row in saved))
     if kept:
@@ -142,21 +148,17 @@ def _assumed(setup: Setup) -> Iterator[str]:
 
 
 def _alternating(setup: Setup) -> Iterator[str]:
-    """Say which kinds of blocks stages hold in the mean, and what several keep a copy of."""
+    """Say which kinds of blocks the stages of a pipeline hold in the mean."""
     if setup.strategy.mesh.get("pp", 1) == 1:
         return
     kinds: dict[bool, list[str]] = {True: [], False: []}
-    beside: dict[str, None] = {}
     for part in setup.model.parts:
         if part.is_block:
             kinds[part.stands is PartPlace.LEADING].append(part.path)
-            beside |= dict.fromkeys(name for name in part.inputs if name not in part.streams)
     for leads, paths in kinds.items():
         if len(paths) > 1:
             which = "every stage that holds them" if leads else "every stage"
             yield f"{which} holds the same share of {' and '.join(paths)}"
-    if beside:
-        yield f"each stage keeps its own copy of what blocks take besides: {', '.join(beside)}"
 
 
 def _beyond(setup: Setup) -> Iterator[str]:

@@ -65,7 +65,7 @@ class Numbered:
         return self.derived.run.floats({**self.values, **_slowness(cluster)})["step"]
 
     def interval(self, cluster: Cluster | None = None, known: tuple[Doubt, ...] = ()) -> Interval:
-        """Return between what four of five steps lie [s].
+        """Return the ends that four of five steps lie between [s].
 
         Args:
             cluster: times as long as predicted.

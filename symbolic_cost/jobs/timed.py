@@ -110,7 +110,7 @@ class Timed:
 
     @cached_property
     def interval(self) -> Interval | None:
-        """Between what four of five steps lie [s]; none for the efficiencies of a record alone."""
+        """The ends of four of five steps [s]; none for the efficiencies of a record alone."""
         rates = self.setting.timing.rates
         if rates is None:
             return None
@@ -176,5 +176,5 @@ class Timed:
 
 
 def ends_of(own: Interval) -> str:
-    """Say between what four of five steps lie."""
+    """Say which ends four of five steps lie between."""
     return f"{human(own.low, Unit.SECOND)} to {human(own.high, Unit.SECOND)}"

@@ -106,7 +106,6 @@ class Attention:
         cache: of keys and values in the cache.
         call: how products and biases are called.
         gate: of the result of the core.
-        head_result_norm: of the core's result over each head, before the gate.
         result_norm: of the core's result over each head, before the gate.
         inner_norm: of the result over all heads, before the output projection.
         value_norm: of values, over each head.
@@ -128,7 +127,6 @@ class Attention:
     core: AttentionCore = field(default_factory=AttentionCore)
     call: Call = Call.SEPARATE
     gate: Gate = Gate.NONE
-    head_result_norm: Norm | None = None
     result_norm: Norm | None = None
     inner_norm: Norm | None = None
     value_norm: Norm | None = None

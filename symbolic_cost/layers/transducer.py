@@ -9,12 +9,12 @@ Source: graves-2012, section 2.
 
 from symbolic_cost.axes import Glossary, axes
 from symbolic_cost.layers.recurrent import Cell
-from symbolic_cost.layers.waves import titled
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, pointwise
 from symbolic_cost.ops.graph import scope
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
@@ -55,8 +55,8 @@ class Transduced:
         ops: list[Op] = [lookup("tokens", "!ids[b y_t]:index, *w[v o_0] -> y0[b y_t o_0]")]
         for i in range(self.layers):
             names = {"l": "y_t", "i": f"o_{i}", "o": f"o_{i + 1}", "m": f"m_{i + 1}", "n": "n_t"}
-            cell = titled(Cell.LSTM.op(), names)
-            ops += scope(f"lstm{i}", (cell,), x=f"y{i}", y=f"y{i + 1}")
+            cell = retitled((Cell.LSTM.op(),), names)
+            ops += scope(f"lstm{i}", cell, x=f"y{i}", y=f"y{i + 1}")
         last = f"o_{self.layers}"
         known = f"y{self.layers}[b y_t {last}], *w[{last} u_t] + *bias[u_t]"
         return (*ops, einsum("say", f"{known} -> said[b y_t u_t]"))

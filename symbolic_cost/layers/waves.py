@@ -5,7 +5,7 @@ Axes: as the trail makes them; x samples or frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
 from symbolic_cost.layers.recurrent import Cell
@@ -15,7 +15,7 @@ from symbolic_cost.ops.conv import conv as convolution
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import scope
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.unread import stored, unread
 from symbolic_cost.records import dataclass, replace
 
@@ -70,7 +70,7 @@ class Memory:
             new, before = trail.copy(channel), trail.copy(channel)
             titles = {"b": batch, "l": place, "i": old, "o": new, "m": before, "n": gates}
             y = f"{name}.{i}"
-            trail.ops += scope(y, (titled(Cell.LSTM.op(), titles),), x=x, y=y)
+            trail.ops += scope(y, retitled((Cell.LSTM.op(),), titles), x=x, y=y)
             x, old = y, new
         same = Maps(f"{name}.end", start.axes)
         trail.ops.append(
@@ -78,15 +78,6 @@ class Memory:
         )
         trail.at = same
         trail.pointwise(name, "add", start)
-
-
-def titled(op: Op, titles: Mapping[str, str]) -> Op:
-    """Return an op under other axes."""
-
-    def axes(old: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(titles.get(axis, axis) for axis in old)
-
-    return op.mapped(lambda operand: replace(operand, axes=axes(operand.axes)), axes)
 
 
 @dataclass(frozen=True)

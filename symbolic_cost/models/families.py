@@ -86,10 +86,6 @@ class Registry(Mapping[str, Family]):
         """Count the families."""
         return len(self._places)
 
-    def of_file(self, *files: str) -> tuple[str, ...]:
-        """Return the families of some files of the registry."""
-        return tuple(name for name, (file, _, _) in self._places.items() if file in files)
-
 
 @cache
 def _table(text: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ cost follows from the marks.
 
 For example, of embedding -> 32 blocks -> head with adapters in the blocks alone, the first block
 gets a constant x: its first products have no gradient of x. The other 31 need theirs. The block is
-declared once more for that, as `block.first`.
+declared once more for that, as `block.first`, which hands all its streams on to them.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def training_only(model: Model, learning: frozenset[Key]) -> Model:
     for part, sources in zip(model.parts, model.sources.values(), strict=True):
         entry = {port: flows[source] for port, source in sources.items()}
         flowing = marks.through(part, entry)
-        first = part.stream
-        starts = first in part.inputs and sources[first] != OUTSIDE and not entry[first]
+        streams = [port for port in part.streams if sources[port] != OUTSIDE]
+        starts = not all(entry[port] for port in streams)
         if part.repeat != 1 and starts and _hands_on(part, flowing):
             first_of = Place.LEADING if part.is_block else Place.END
             ahead = replace(part, path=f"{part.path}.first", repeat=Integer(1), place=first_of)
             parts.append(marks.marked(ahead, flowing, of=part))
-            takes = {**part.takes, first: ahead.path}
-            flowing = marks.through(part, {**entry, first: True})
+            takes = {**part.takes, **dict.fromkeys(streams, ahead.path)}
+            flowing = marks.through(part, {**entry, **dict.fromkeys(streams, True)})
             part = replace(part, repeat=part.repeat - 1, takes=takes, place=part.stands)  # noqa: PLW2901 - what is left of it
         parts.append(marks.marked(part, flowing, of=part))
         joined = (one.path for one in model.parts if one.joins == part.path)

@@ -15,6 +15,7 @@ from symbolic_cost.errors import PlacementError
 from symbolic_cost.ops.graph import Model, Part
 from symbolic_cost.ops.op import Op, Use
 from symbolic_cost.ops.pattern import Operand, Pattern
+from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.view import View
 
 Names = Mapping[str, Axis]
@@ -108,10 +109,8 @@ def with_axes(op: Op, names: Mapping[str, str]) -> Op:
     """
     if not op.movable:
         raise PlacementError(f"{op.path}: a {op.kind} keeps its axes {', '.join(names)}")
-    return op.mapped(
-        lambda operand: replace(operand, axes=_axes(operand.axes, names)),
-        lambda axes: _axes(axes, names),
-    )
+    (moved,) = retitled((op,), names)
+    return moved
 
 
 def _axes(axes: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:

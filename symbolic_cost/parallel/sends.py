@@ -208,8 +208,7 @@ def _passed_on(part: Part) -> Operand:
 
     Of two streams that is the first one.
     """
-    taken = {operand.tensor for op in part.ops for operand in op.inputs}
-    left = [result for op in part.ops for result in op.outputs if result.tensor not in taken]
+    left = part.results
     entry = part.inputs.get(part.stream, left[-1])
     return ([result for result in left if result.axes == entry.axes] or left)[-1]
 

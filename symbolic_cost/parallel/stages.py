@@ -206,7 +206,8 @@ def divided(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Par
         for part, before in zip(chain, (chain[0], *chain), strict=False):
             beside = {source for port, source in part.takes.items() if port != part.stream}
             # What the block before hands on reaches the next one, be it on another stage.
-            handed = {part.path, *((before.path,) if len(before.streams) > 1 else ())}
+            several = len(before.streams) > 1 or len(part.streams) > 1
+            handed = {part.path, *((before.path,) if several else ())}
             elsewhere = sorted((blocks - handed) & beside)
             if elsewhere:
                 raise PlacementError(

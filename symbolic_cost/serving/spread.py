@@ -86,7 +86,7 @@ def has_states(engine: Engine) -> bool:
 
 
 def between(engine: Engine, figure: Callable[[dict[str, float]], float]) -> Span:
-    """Return between what a figure lies, which is made of how slow each kind of kernel is."""
+    """Return the ends of a figure, which is made of how slow each kind of kernel is."""
     kinds = spreads(engine)
     moved = {
         kind: [figure({kind: math.exp(sign * QUANTILE * size)}) for sign in (-1, 1)]
@@ -97,5 +97,5 @@ def between(engine: Engine, figure: Callable[[dict[str, float]], float]) -> Span
 
 
 def span(plan: Plan, figure: Callable[[Plan], float]) -> Span:
-    """Return between what a figure of a plan lies."""
+    """Return the ends that a figure of a plan lies between."""
     return between(plan.sized.engine, lambda slow: figure(plan.slowed(slow) if slow else plan))

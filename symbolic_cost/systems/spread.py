@@ -161,9 +161,9 @@ def within(
 def ends(
     value: float, moved: Iterable[Sequence[float]], spread: float
 ) -> tuple[float, float, list[float]]:
-    """Return between what four of five values lie, and the logarithm by which each doubt is above.
+    """Return the ends that four of five values lie between, and how far above each doubt reaches.
 
-    Doubts are of logarithms and add in squares, so that no end is negative.
+    Doubts are of logarithms, as what they reach above is, and add in squares: no end is negative.
 
     Args:
         value: expected.

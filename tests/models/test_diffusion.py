@@ -154,6 +154,13 @@ def test_images_beside_a_prompt_are_refused_where_its_code_fails(changed, said):
             },
             "latent_concat",
         ),
+        (
+            {
+                "_class_name": "AutoencoderDC",
+                "decoder_block_out_channels": [128, 256, 512, 512, 1024, 1040],
+            },
+            "decoder_block_out_channels.*the last one a multiple of latent_channels, 32",
+        ),
     ],
 )
 def test_other_kinds_are_refused(config, said):
@@ -189,8 +196,8 @@ def test_stages_hold_blocks_of_streams_in_their_order(tmp_path, name):
     beside = ("cond", "prompt")
     assert total("saved", *stages, beside=beside) == total("saved", whole, beside=beside)
     assert total("parameter", *stages) == total("parameter", whole)
-    said = "each stage keeps its own copy of what blocks take besides: cond"
-    assert any(note.startswith(said) for note in stages[0].memory().sheet.notes)
+    said = "pp: every stage keeps cond, which all its blocks take"
+    assert said in stages[0].memory().sheet.notes
 
 
 def test_a_block_keeps_what_every_one_before_hands_on(flux):
@@ -203,3 +210,23 @@ def test_a_block_keeps_what_every_one_before_hands_on(flux):
     assert sc.bind(kept.total, numbers) == 2 * (2 * 2 * 32 * 128)
     sent = {row.tensor: sc.bind(row.expr, numbers) for row in job.rows.select("communication")}
     assert sent == {"y": 2 * 2 * (32 + 64) * 128, "cond": 2 * 2 * 128}
+
+
+@pytest.mark.parametrize(
+    ("train", "flop"),
+    [("all", 855646208), ("block", 624689152), ("block.attention.image.q", 452198400)],
+)
+def test_every_stream_behind_a_trained_block_needs_its_gradients(flux, train, flop):
+    """Backward FLOP as PyTorch counts them, attention written out; of two blocks the first sees
+    a constant prompt, the second what the first made of it."""
+    options = {"train": train, "attention": "eager", "conventions": "torch-flop-counter"}
+    whole, *stages = (
+        sc.job(flux, strategy, SIZES, stage=stage, **options)
+        for strategy, stage in (("", "first"), ("pp=2", "first"), ("pp=2", "last"))
+    )
+
+    def total(job):
+        rows = job.rows.select("flop", where=lambda row: row.phase.value.startswith("backward"))
+        return sc.bind(rows.total(), {**SIZES, **job.model.bindings, "pp": 2})
+
+    assert total(whole) == sum(map(total, stages)) == flop

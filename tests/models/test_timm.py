@@ -93,6 +93,8 @@ def test_blocks_that_are_not_words_are_refused(changes, said):
         ("c8k3 (c8 | c8", r"\) is missing at the end"),
         ("c8k3)", r"'\)' is not accepted"),
         ("c8k3o4", "o does not go with cN"),
+        ("c8k3k5", "'c8k3k5': each mark once"),
+        ("c8k3p1v", "one of p, v and t"),
         ("c8k0", "a kernel has a size of 1 or more"),
         ("c8k3s2x3", "one size, 1 or more"),
         ("c8k3g5", "5 groups do not divide 3 and 8 channels"),

@@ -141,7 +141,7 @@ def _notes(timed: Timed) -> tuple[str, ...]:
 
 
 def interval_notes(own: Interval) -> tuple[str, ...]:
-    """Say between what steps lie, and what leaves most open."""
+    """Say which ends steps lie between, and what leaves most open."""
     return (f"four of five such steps take {ends_of(own)}", f"most uncertain: {own.most}")
 
 

@@ -19,8 +19,8 @@ from symbolic_cost.models.decoders.gemma import TAKING, THINNED, WIDENED, full_l
 from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, SLIDES, Sparse, Windows
 from symbolic_cost.models.decoders.other_heads import OtherHeads
 from symbolic_cost.models.decoders.plan import listed_kinds, unrotated
-from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.declare import Part, axes
+from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.unread import stored, unused_weights
 
 

@@ -77,8 +77,8 @@ def deep_compression(fields: Fields, shape: Shape) -> Model:
         fields.flag(name, default=True) for name in ("encoder_out_shortcut", "decoder_in_shortcut")
     )
     act = ACTIVATIONS[fields.text("decoder_conv_act_fn", "relu", tuple(ACTIVATIONS))]
-    for stages in (encoder, decoder):
-        _whole(fields, stages, latent, image.sides)
+    for coder, stages in (("encoder", encoder), ("decoder", decoder)):
+        _whole(fields, coder, stages, latent, image.sides)
     fields.refuse()
     trail = trail_of(image, shape)
     first, widths = _first(encoder), [stage.width for stage in encoder]
@@ -161,16 +161,20 @@ def _each(
     return words if fine else (usual,) * stages
 
 
-def _whole(fields: Fields, stages: list[_Stage], latent: int, sides: tuple[int, int]) -> None:
+def _whole(
+    fields: Fields, coder: str, stages: list[_Stage], latent: int, sides: tuple[int, int]
+) -> None:
     """Note widths that a short cut cannot sum or copy, heads and sides that leave a rest."""
     if not stages:
         return
-    coder = "decoder" if stages[0].norm != "rms_norm" else "encoder"
     name = f"{coder}_block_out_channels"
     pairs = [(a.width, b.width) for a, b in pairwise(stages) if a.depth]
     fine = all(4 * a % b == 0 and b % 4 == 0 for a, b in pairs) and stages[-1].width % latent == 0
-    problem = f"widths that four times the one before holds whole, the last {latent} times some"
-    fields.require(holds=fine, problem=f"{problem}, are accepted", name=name)
+    problem = (
+        "multiples of 4 that divide four times the width before are accepted, the last one a "
+        f"multiple of latent_channels, {latent}"
+    )
+    fields.require(holds=fine, problem=problem, name=name)
     head = stages[0].head
     odd = [one.width for one in stages if one.kind == _KINDS[1] and one.width % head]
     problem = f"heads of {head} channels do not divide {odd[:4]}"

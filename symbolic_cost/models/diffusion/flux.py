@@ -53,9 +53,9 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     video,
 )
-from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
 from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, scope
+from symbolic_cost.ops.titles import retitled
 from symbolic_cost.records import dataclass, field, replace
 
 

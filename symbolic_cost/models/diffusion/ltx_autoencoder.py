@@ -178,7 +178,7 @@ def _decoder(fields: Fields) -> tuple[_Coder, _Steps]:
         problem = f"{stages} of {' or '.join(_STEPS)} are accepted"
         fields.require(holds=fine, problem=problem, name="upsample_type")
         ways = stated if fine else ways
-    every = zip(ways, scaled[::-1], strict=False)  # its code turns all but the ways around
+    every = zip(ways, scaled[::-1], strict=False)  # its code reverses every list but this one
     steps: _Steps = [_STEPS[way] if on else _STILL for way, on in every]
     return _Coder(widths[::-1], depths[::-1], conv), steps
 

@@ -25,9 +25,9 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
 from symbolic_cost.ops.declare import Model, Op, Part, Place, conv, einsum, pointwise, scope, view
+from symbolic_cost.ops.titles import retitled
 from symbolic_cost.records import dataclass
 
 _ACROSS = "rms_norm_across_heads"

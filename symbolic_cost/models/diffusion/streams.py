@@ -26,9 +26,9 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.titles import retitled
 from symbolic_cost.models.vision.maps_families import ratio_of
 from symbolic_cost.ops.declare import Model, Op, Operand, Part, Place, einsum, pointwise, scope
+from symbolic_cost.ops.titles import retitled
 from symbolic_cost.records import dataclass, replace
 
 _MULTIPLE, _CONDITION, _HIDDEN = 32, 256, 1024

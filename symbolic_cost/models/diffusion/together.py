@@ -43,9 +43,9 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.declare import Op, Operand, einsum, joined, pointwise, unread, view
 from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.titles import retitled
 
 
 def cogvideox(fields: Fields, shape: Shape) -> Model:

@@ -16,9 +16,9 @@ from symbolic_cost.layers.chain import Step, chain
 from symbolic_cost.layers.embeddings import TYPES, Words
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.encoders.encoder import SPAN, TOKENS, TRUNK, Encoder, Habit
-from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.declare import Op, Part, Place, axes, conv, lookup, unread, view
 from symbolic_cost.ops.elementwise import dropout, pointwise
+from symbolic_cost.ops.titles import retitled
 from symbolic_cost.records import dataclass
 
 AXES = axes(

@@ -8,8 +8,8 @@ from symbolic_cost.layers import connector as connectors
 from symbolic_cost.layers.connector import Connector, Trait, Wide
 from symbolic_cost.models.count import TOWER_PORT
 from symbolic_cost.models.nested.towers import tower
-from symbolic_cost.models.titles import retitled
 from symbolic_cost.ops.declare import Axis, Model, Op, Part, Role
+from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.unread import Unread, unread
 from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact

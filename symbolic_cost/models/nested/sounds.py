@@ -68,7 +68,7 @@ def clap(fields: Fields, shape: Shape) -> Model:
 
 
 def _projected(name: str, taken: str, function: str) -> tuple[Op, ...]:
-    """Declare the two products that bring "pooled[b one w]" to the common width."""
+    """Declare the two products that bring a tensor to the common width."""
     *rows, width = taken.partition("[")[2].removesuffix("]").split()
     at = " ".join(rows)
     return (

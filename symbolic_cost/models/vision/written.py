@@ -147,7 +147,10 @@ def _layer_of(word: str, act: str) -> Layer:
         accepted = ", ".join((*_PLAIN, *(f"{name}N" for name in _SIZED)))
         raise UnwrittenError(f"{quote(word)} is not accepted: {accepted} are, and functions")
     accepted, maker = _SIZED[match[1]]
-    marks = {m[1]: (m[2], m[3]) for m in _MARK.finditer(match[3])}
+    found = _MARK.findall(match[3])
+    marks = {mark: (first, second) for mark, first, second in found}
+    if len(marks) < len(found) or len(marks.keys() & {"p", "v", "t"}) > 1:
+        raise UnwrittenError(f"{quote(word)}: each mark once, and one of p, v and t, are accepted")
     odd = [mark for mark in marks if mark not in accepted]
     if odd:
         raise UnwrittenError(f"{quote(word)}: {odd[0]} does not go with {match[1]}N")

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from symbolic_cost.ops.declare import Op, Operand
+from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.records import replace
 
 
