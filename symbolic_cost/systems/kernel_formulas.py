@@ -55,11 +55,11 @@ class Products:
         Args:
             flop: that it takes.
             area: of its result [element].
-            whole: area of the results of the kernel that it is part of; its own unless given.
+            whole: area of the results of the kernel that it is part of; its own unless given. Where
+                it may be none, as of chunks but one, what computes nothing takes nothing.
         """
-        return (flop + 2 * self.length * area) * (
-            1 + self.area / (area if whole is None else whole)
-        )
+        some = Max(area if whole is None else whole, 1)
+        return (flop + 2 * self.length * area) * (1 + self.area / some)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,22 @@ def test_a_product_takes_what_its_kernel_does():
     assert math.isclose(took, own["call"] + max(compute, memory), rel_tol=0.01)
 
 
+def test_a_sequence_within_one_chunk_has_no_products_between_chunks():
+    steps = []
+    for l in (64, 128):
+        job = sc.job("qwen3-next-80b-a3b", "", {"b": 1, "l": l, "M": 1}, system="h100")
+        answer = job.time()
+        (gain,) = [
+            op
+            for stage in answer.timed.step.stages
+            for op in stage.ops
+            if op.path == "linear.block.mixer.gain" and op.phase == "forward"
+        ]
+        steps.append(answer.timed.number(gain.busy))
+    call = Fraction(str(kernel_rates("products")["bf16"]["call"]))
+    assert steps[0] == call < steps[1]
+
+
 def test_sides_that_are_not_aligned_take_longer():
     sizes = {"b": 1, "M": 1, "e": 1440, "f": 5760, "h": 8, "V": 512, "l": 128, "n_layers": 1}
 
