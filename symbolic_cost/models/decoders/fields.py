@@ -108,7 +108,7 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
         problem = f"only 1 is declared for {fields.family}: all of a head is rotated"
         fields.require(holds=whole, problem=problem, name="partial_rotary_factor")
         problem = f"the two halves of a head are rotated, and a head's width of {width} is odd"
-        fields.require(holds=width % 2 == 0, problem=problem, name="head_dim")
+        fields.require(holds=width == 1 or width % 2 == 0, problem=problem, name="head_dim")
         return {}
     if share.key == "rotary_dim" and (share.default or fields.has(share.key)):
         stated = fields.source.values.get(share.key, share.key) is not None
