@@ -109,6 +109,8 @@ def test_null_is_false_where_the_family_says_true():
         ("aria/text", "projector_patch_to_query_dict", {"9": 4}, "only {.1225.: 128, .4900.: 256}"),
         ("kosmos-2/text", "vision_config", {"model_type": "vit"}, "only kosmos_2_vision_model is"),
         ("gemma4_unified_text/a", "hidden_size_per_layer_input", 8, "only 0 is declared"),
+        ("flint/a", "head_dim", 21, "a head's width of 21 is odd"),
+        ("glm_moe_dsa/a", "n_group", 4, "4 groups do not divide"),
         ("emu3/text", "vq_config", {"embed_dim": 8}, "8: only 4 is declared"),
         ("gemma3n/text", "vision_config", {"architecture": "x"}, "only .mobilenetv5_300m_enc. is"),
     ],

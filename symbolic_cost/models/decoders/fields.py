@@ -107,6 +107,8 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
         whole = fields.share("partial_rotary_factor", 1) == 1
         problem = f"only 1 is declared for {fields.family}: all of a head is rotated"
         fields.require(holds=whole, problem=problem, name="partial_rotary_factor")
+        problem = f"the two halves of a head are rotated, and a head's width of {width} is odd"
+        fields.require(holds=width == 1 or width % 2 == 0, problem=problem, name="head_dim")
         return {}
     if share.key == "rotary_dim" and (share.default or fields.has(share.key)):
         stated = fields.source.values.get(share.key, share.key) is not None
@@ -179,5 +181,12 @@ def routed_groups(fields: Fields) -> tuple[int, int]:
         problem=f"{chosen} groups of a token are more than the {groups} that there are",
         name="topk_group",
         other="n_group",
+    )
+    experts = fields.optional_size("num_experts") or 0
+    fields.require(
+        holds=experts % groups == 0,
+        problem=f"{groups} groups do not divide {experts} experts",
+        name="n_group",
+        other="num_experts",
     )
     return groups, chosen
