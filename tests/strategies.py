@@ -7,8 +7,9 @@ from sympy import Integer
 
 from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import split, view
 

@@ -46,7 +46,7 @@ OTHERS = {
     "parallel/strategy.py": {"x"},
     "parallel/degrees.py": {"x"},
     "jobs/tables/lists.py": {"x"},
-    "ops/graph.py": {"x"},
+    "ops/part.py": {"x"},
 }
 
 

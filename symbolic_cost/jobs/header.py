@@ -15,9 +15,9 @@ from symbolic_cost.models.checked import has_scans, saved_note
 from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
-from symbolic_cost.ops.graph import Place as PartPlace
 from symbolic_cost.ops.kernels import taken_by_all
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Place as PartPlace
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.pipeline import Pipeline

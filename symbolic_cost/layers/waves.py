@@ -14,7 +14,7 @@ from symbolic_cost.ops.conv import TransposedConv
 from symbolic_cost.ops.conv import conv as convolution
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import scope
+from symbolic_cost.ops.part import scope
 from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.unread import stored, unread
 from symbolic_cost.records import dataclass, replace

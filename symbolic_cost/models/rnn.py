@@ -10,7 +10,8 @@ from symbolic_cost.layers import recurrent
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import axes, cross_entropy, dropout, einsum, glossary, lookup, view
-from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part, Place, scope
 
 
 def declared(cell: Cell, shape: Shape) -> Model:

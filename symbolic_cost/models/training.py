@@ -24,7 +24,8 @@ from symbolic_cost.layers.adapters import Adapter, Bottleneck, is_target
 from symbolic_cost.models.paths import below, routes
 from symbolic_cost.models.quantized import stored_as
 from symbolic_cost.ops.declare import Op, Operand, glossary
-from symbolic_cost.ops.graph import ALL, Model, Part
+from symbolic_cost.ops.graph import ALL, Model
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.trained import Key, key_of, training_only
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import r_a

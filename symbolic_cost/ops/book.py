@@ -10,9 +10,9 @@ from symbolic_cost.algebra import mul
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row
 from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.graph import Part
 from symbolic_cost.ops.moves import Move
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import Recompute

@@ -5,10 +5,11 @@ from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.conv import conv, pool
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, norm, pointwise, softmax
-from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.joined import joined
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part, Place, scope
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.unread import stored, unread

@@ -15,8 +15,9 @@ from symbolic_cost.ledger import CostTable, Quantity, Row, Split
 from symbolic_cost.ops.book import EVERY, Book
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import Flow
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.kernels import book_caches, book_kernels, book_saved
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.ops.weights import Tied, book_weights, shared_weights, tied_weights

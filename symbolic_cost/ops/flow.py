@@ -14,7 +14,7 @@ from symbolic_cost.ledger import CollectiveKind, Phase
 from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.moves import Move, moves
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.pattern import Operand, is_tied
 from symbolic_cost.ops.placement import Partial, Replicate, Shard, State
 from symbolic_cost.ops.view import View
 
@@ -257,8 +257,3 @@ def renamed(
         mesh: Shard(names[state.axis]) if isinstance(state, Shard) else state
         for mesh, state in states.items()
     }
-
-
-def is_tied(weight: Operand) -> bool:
-    """Tell whether the whole model shares a weight."""
-    return weight.tensor.startswith("@")

@@ -12,8 +12,8 @@ from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.ops.flow import Flow
-from symbolic_cost.ops.graph import Part
 from symbolic_cost.ops.op import Kernel, Op
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.pattern import Operand
 
 _MOVED = frozenset({Quantity.READ, Quantity.WRITE, Quantity.ACTIVATION_GRADIENT})

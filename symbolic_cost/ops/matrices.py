@@ -7,8 +7,9 @@ from sympy import Expr
 from symbolic_cost.axes import Glossary, Role, of_role
 from symbolic_cost.conventions.questions import Role as Element
 from symbolic_cost.lazy import Recent
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op, Use
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.stored import Stored
 

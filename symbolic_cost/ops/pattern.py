@@ -139,3 +139,8 @@ def _role(mark: str, name: str | None, pattern: str, problems: list[str]) -> Rol
         problems.append(f"pattern {pattern!r}: unknown role {name!r}: accepted are {accepted}")
         return Role.VALUE
     return Role(name)
+
+
+def is_tied(weight: Operand) -> bool:
+    """Tell whether the whole model shares a weight."""
+    return weight.tensor.startswith("@")

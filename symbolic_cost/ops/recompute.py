@@ -20,8 +20,9 @@ from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
-    from symbolic_cost.ops.graph import Model, Part
+    from symbolic_cost.ops.graph import Model
     from symbolic_cost.ops.op import Op
+    from symbolic_cost.ops.part import Part
 
 _MARKS: Mapping[str, Callable[[Op, Part], bool]] = {
     "core": lambda op, _: bool(op.core),

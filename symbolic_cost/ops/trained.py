@@ -20,8 +20,9 @@ from sympy import Expr, Integer
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.fused import Fused
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import OUTSIDE, Part, Place
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.stored import Stored
 from symbolic_cost.ops.unread import Unread

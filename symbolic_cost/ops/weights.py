@@ -6,10 +6,10 @@ from dataclasses import field
 
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.ops.book import Book
-from symbolic_cost.ops.flow import Flow, is_tied, renamed
+from symbolic_cost.ops.flow import Flow, renamed
 from symbolic_cost.ops.moves import Move, moves
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.ops.pattern import Operand, is_tied
 from symbolic_cost.ops.placement import Partial, Placement, Replicate, Shard, State
 from symbolic_cost.records import dataclass
 

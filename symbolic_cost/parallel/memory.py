@@ -18,7 +18,8 @@ from symbolic_cost.grouping import grouped
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.liveness import Backward, Making, Software

@@ -12,8 +12,9 @@ from sympy import Expr
 from symbolic_cost.axes import At, Axis, Glossary, Role, of_role
 from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.errors import PlacementError
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op, Use
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.view import View

@@ -11,8 +11,9 @@ from symbolic_cost.conventions.questions import Conventions, ElementSizes
 from symbolic_cost.conventions.questions import Role as Element
 from symbolic_cost.ledger import Collective, CollectiveKind, CostTable, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.moves import moves
+from symbolic_cost.ops.part import OUTSIDE, Part, Place
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.weights import cuts

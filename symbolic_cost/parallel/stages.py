@@ -12,8 +12,9 @@ from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import Condition
-from symbolic_cost.ops.graph import Model, Part, unlinked_repeats
-from symbolic_cost.ops.graph import Place as PartPlace
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part, unlinked_repeats
+from symbolic_cost.ops.part import Place as PartPlace
 from symbolic_cost.parallel.orders import Stage as Stage  # noqa: PLC0414 - known from here too
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.records import replace

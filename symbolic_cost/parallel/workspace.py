@@ -10,7 +10,7 @@ from sympy import Expr
 from symbolic_cost.algebra import mul
 from symbolic_cost.ledger import Origin, Phase, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
-from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.part import Part
 from symbolic_cost.parallel.amounts import Amount, amount, greatest, times, total
 from symbolic_cost.parallel.liveness import Backward
 from symbolic_cost.records import dataclass

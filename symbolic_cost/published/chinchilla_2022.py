@@ -19,8 +19,9 @@ from symbolic_cost.layers.norm import layer_norm
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.part import fragment
 from symbolic_cost.published.cases import Values, Work, numbered
 from symbolic_cost.published.contract import printed_data
 from symbolic_cost.scaling.declared import law

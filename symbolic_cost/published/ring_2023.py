@@ -18,7 +18,8 @@ from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import fragment
 from symbolic_cost.published.contract import (
     Comparison,
     compared,

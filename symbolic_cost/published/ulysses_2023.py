@@ -18,7 +18,8 @@ from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import view
 from symbolic_cost.parallel.strategy import parse_strategy

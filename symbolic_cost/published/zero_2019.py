@@ -20,7 +20,8 @@ from symbolic_cost.layers import mlp
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
 from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.part_memory import STATES
 from symbolic_cost.parallel.strategy import parse_strategy

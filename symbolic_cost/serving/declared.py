@@ -17,7 +17,8 @@ from symbolic_cost.models.decoders.families import DECODERS, symbolic
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sources import document
-from symbolic_cost.ops.graph import Model, Place
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Place
 
 NEXT = "mtp"
 """In place of a drafting model: one more block of the model, which drafts the token after next."""

@@ -17,7 +17,8 @@ from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.quantized import as_stored as held_as_stored
 from symbolic_cost.models.shape import DECODE, LONGEST_STEP, TRAINING, Shape
 from symbolic_cost.ops.conv import Conv
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.scan import Recurrent, Scan
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.records import dataclass

@@ -19,9 +19,9 @@ from symbolic_cost.axes import At, Role
 from symbolic_cost.ledger import Origin, Quantity, Row, Units
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.conv import Conv
-from symbolic_cost.ops.graph import Part
 from symbolic_cost.ops.matrices import OTHERS
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.records import dataclass

@@ -9,7 +9,7 @@ from itertools import groupby
 from symbolic_cost import symbols
 from symbolic_cost.ledger import Phase, Quantity, Row
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.part import Part
 from symbolic_cost.parallel.table import Divided
 from symbolic_cost.records import dataclass
 

@@ -9,7 +9,7 @@ from symbolic_cost.algebra import add, mul
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import CollectiveKind, Phase, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
-from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.table import StageCosts

@@ -13,8 +13,9 @@ from symbolic_cost.axes import At, Role
 from symbolic_cost.extrema import AtLeast
 from symbolic_cost.grouping import grouped
 from symbolic_cost.ledger import Phase, Quantity, Row, Units
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.ops.view import View

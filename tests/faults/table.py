@@ -225,7 +225,7 @@ FAULTS = (
         ("tests/models",),
     ),
     Fault(
-        "ops/graph.py",
+        "ops/part.py",
         "if times > 1",
         "if times > 2",
         ("tests/laws/test_models.py::test_ops_of_one_path_are_refused",),

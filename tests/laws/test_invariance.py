@@ -15,8 +15,8 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.elementwise import dropout, pointwise, softmax
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import Place, scope
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Place, scope
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import FULL, SELECTIVE
 from symbolic_cost.ops.view import view

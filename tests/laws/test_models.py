@@ -14,7 +14,7 @@ from symbolic_cost.errors import InputError, PatternError
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.part import Part
 from symbolic_cost.parallel.strategy import parse_strategy
 from tests.laws.acted import COPIES, WORDS, act_out
 

@@ -9,7 +9,8 @@ from symbolic_cost.models.config import from_config
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import norm, pointwise
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
 
 BERT = {
     "model_type": "bert",

@@ -4,7 +4,8 @@ from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.symbols import V, b, e, f, h, l, m1, n_layers
 

@@ -8,8 +8,9 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.part import OUTSIDE, Part, Place
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import FULL, SELECTIVE
 from symbolic_cost.ops.view import view

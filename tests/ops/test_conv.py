@@ -10,7 +10,8 @@ from symbolic_cost.errors import PatternError, PlacementError, UnknownNameError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.conv import TransposedConv, conv, pool
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.placement import Placement
 from tests.strategies import model_of
 

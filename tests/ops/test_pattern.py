@@ -7,8 +7,8 @@ from symbolic_cost.errors import PatternError, UnknownNameError
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import norm, pointwise, softmax
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import Part
 from symbolic_cost.ops.lookup import lookup
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.pattern import parse
 from symbolic_cost.ops.view import split, view
 

@@ -6,7 +6,8 @@ from sympy import Integer
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.solve import solve
 
 PATTERN = "system[b i j], right[b j v] -> left[b i v]"

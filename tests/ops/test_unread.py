@@ -4,7 +4,8 @@ import symbolic_cost as sc
 from symbolic_cost.axes import axes
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import OUTSIDE, Part
 from symbolic_cost.ops.unread import stored, unread
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import b, e, f

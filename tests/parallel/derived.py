@@ -12,7 +12,8 @@ from symbolic_cost.layers import mlp
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.view import view
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table

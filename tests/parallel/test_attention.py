@@ -8,7 +8,8 @@ import pytest
 from symbolic_cost.layers.attention import AXES, Attention, Bias, Rotated
 from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.models.decoders.decoder import ATTENTION
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import fragment
 from tests.parallel import algorithms, attention
 from tests.parallel.derived import assert_same_results, derived_words, sizes
 from tests.parallel.simulator import Ranks

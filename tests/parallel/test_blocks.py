@@ -6,7 +6,7 @@ import pytest
 from sympy import Integer
 
 from symbolic_cost.models.catalog import model
-from symbolic_cost.ops.graph import Part, Place
+from symbolic_cost.ops.part import Part, Place
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.stages import block_paths, cut_stage, stage_parts

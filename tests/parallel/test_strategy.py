@@ -18,7 +18,8 @@ from symbolic_cost.ledger import CollectiveKind, Quantity
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
 from symbolic_cost.parallel.catalogue import STRATEGIES, Entry
 from symbolic_cost.parallel.communication import (
     communication_rows,

@@ -15,7 +15,7 @@ from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.ledger import CostTable
-from symbolic_cost.ops.graph import Part
+from symbolic_cost.ops.part import Part
 
 FORMULAS, VALUES = "formulas", "values"
 

@@ -29,8 +29,9 @@ from symbolic_cost.models.encoders.encoder import Encoder
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part, Place
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part, Place
 from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact

@@ -10,7 +10,7 @@ from enum import StrEnum
 from sympy import Expr, Integer, ceiling, floor
 
 from symbolic_cost import symbols
-from symbolic_cost.ops.graph import Place
+from symbolic_cost.ops.part import Place
 from symbolic_cost.records import dataclass
 
 

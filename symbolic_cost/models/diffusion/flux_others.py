@@ -13,7 +13,8 @@ from symbolic_cost.models.diffusion.flux import BEFORE, Streams, Usual, packed
 from symbolic_cost.models.diffusion.transformers import FINE_PROMPT, TIME, declared, sizes_of
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
 
 _USUAL: Mapping[str, Usual] = {
     "BriaTransformer2DModel": Usual(),

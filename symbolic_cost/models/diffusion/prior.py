@@ -19,8 +19,9 @@ from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part, Place, scope
 from symbolic_cost.ops.unread import stored
 
 _BESIDE = 4

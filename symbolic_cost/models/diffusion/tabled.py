@@ -41,8 +41,9 @@ from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part, Place, scope
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import view
 

@@ -44,7 +44,8 @@ from symbolic_cost.models.diffusion.transformers import (
     whole_patches,
 )
 from symbolic_cost.ops.declare import Op, Operand, einsum, joined, pointwise, unread, view
-from symbolic_cost.ops.graph import Model, Part, Place, scope
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part, Place, scope
 from symbolic_cost.ops.titles import retitled
 
 

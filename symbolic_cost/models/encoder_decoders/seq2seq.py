@@ -43,7 +43,8 @@ from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.models.decoders.mixers import letters_of, renamed
 from symbolic_cost.models.encoders.encoder import ATTENTION, SEQUENCE, SPAN, TANH
 from symbolic_cost.ops.declare import Glossary, Op, axes, dropout, glossary, pointwise
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import OUTSIDE, Part, Place
 from symbolic_cost.ops.titles import retitled
 from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact

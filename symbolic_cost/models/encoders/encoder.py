@@ -61,8 +61,9 @@ from symbolic_cost.layers.transducer import Transduced
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.windows import inside, within
 from symbolic_cost.ops.declare import Axis, Glossary, Operand, Role, glossary, stored, unread, view
-from symbolic_cost.ops.graph import OUTSIDE, Model, Part, Place, scope
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op, OperandMap
+from symbolic_cost.ops.part import OUTSIDE, Part, Place, scope
 from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact
 

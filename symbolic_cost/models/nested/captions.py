@@ -40,8 +40,9 @@ from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.maps_families import NETWORKS
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.unread import unread
 from symbolic_cost.ops.view import view
 

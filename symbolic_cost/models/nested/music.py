@@ -20,7 +20,8 @@ from symbolic_cost.models.nested import captions
 from symbolic_cost.models.nested.parts import section
 from symbolic_cost.models.nested.towers import Tower, kept
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.symbols import exact
 

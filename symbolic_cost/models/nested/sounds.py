@@ -27,8 +27,9 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.maps_families import swin
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, pointwise
-from symbolic_cost.ops.graph import Model, Part, Place
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part, Place
 from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact

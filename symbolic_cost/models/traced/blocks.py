@@ -16,7 +16,7 @@ from symbolic_cost.models.traced.acts import Tensor
 from symbolic_cost.models.traced.build import UnusedWeight, op
 from symbolic_cost.models.traced.placing import Draft, block_of
 from symbolic_cost.ops.declare import Op, unread
-from symbolic_cost.ops.graph import OUTSIDE, Part, Place
+from symbolic_cost.ops.part import OUTSIDE, Part, Place
 from symbolic_cost.ops.pattern import Operand, Pattern
 from symbolic_cost.ops.view import View
 from symbolic_cost.records import dataclass, field, replace

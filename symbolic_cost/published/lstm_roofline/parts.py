@@ -13,8 +13,9 @@ from symbolic_cost.ledger import CollectiveKind, Phase, Quantity
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Contraction
+from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.published.lstm_roofline.definitions import (
     IB,

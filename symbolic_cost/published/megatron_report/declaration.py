@@ -15,9 +15,10 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, norm, pointwise, softmax
 from symbolic_cost.ops.fused import fused
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.placement import WHOLE, Placement
 from symbolic_cost.ops.view import split, view
 

@@ -21,8 +21,9 @@ from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise, softmax
 from symbolic_cost.ops.fused import Fused, fused
-from symbolic_cost.ops.graph import Model, Part
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.ops.view import split, view
 from symbolic_cost.parallel.rules import two_dimensions

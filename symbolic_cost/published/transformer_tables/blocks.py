@@ -12,8 +12,9 @@ from sympy import Expr, Integer
 from symbolic_cost import symbols
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import dropout, norm, pointwise, softmax
-from symbolic_cost.ops.graph import Model, fragment
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.view import split, view
 
