@@ -9,9 +9,9 @@ from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.models import rnn
 from symbolic_cost.models.decoders import mamba
 from symbolic_cost.models.decoders.mixers_linear import Dual, StateSpace
-from symbolic_cost.models.encoder_decoders import seq2seq
+from symbolic_cost.models.encoder_decoders import sizes as seq2seq_sizes
 from symbolic_cost.models.encoder_decoders.families import SEQ2SEQ
-from symbolic_cost.models.encoders import encoder
+from symbolic_cost.models.encoders import sizes as encoder_sizes
 from symbolic_cost.models.encoders.encoder import CLASSES, MASKED, PAIRED, TRUNK
 from symbolic_cost.models.encoders.families import ENCODERS
 from symbolic_cost.models.shape import Shape
@@ -21,11 +21,11 @@ from symbolic_cost.symbols import l_t
 
 
 def _bert(shape: Shape, head: str) -> Model:
-    return ENCODERS["bert"].declare("bert", shape, encoder.Sizes(n_classes=2), head)
+    return ENCODERS["bert"].declare("bert", shape, encoder_sizes.Sizes(n_classes=2), head)
 
 
 def _t5(shape: Shape, *, newer: bool = False) -> Model:
-    family, sizes = SEQ2SEQ["t5"], seq2seq.Sizes(b=shape.b, l=shape.l)
+    family, sizes = SEQ2SEQ["t5"], seq2seq_sizes.Sizes(b=shape.b, l=shape.l)
     if newer:
         family = replace(family, perceptron=GatedMLP("gelu")).tied(tied=False)
     if shape.c != 0:

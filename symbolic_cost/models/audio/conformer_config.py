@@ -28,7 +28,7 @@ from symbolic_cost.models.audio.recordings import (
     tokens_of,
     waved,
 )
-from symbolic_cost.models.encoder_decoders.seq2seq import Source
+from symbolic_cost.models.encoder_decoders.sizes import Source
 from symbolic_cost.models.encoders.changes import Tables
 from symbolic_cost.models.encoders.config import Numbers, running
 from symbolic_cost.models.encoders.encoder import ATTENTION, Head, Traits

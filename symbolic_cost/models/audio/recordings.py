@@ -20,11 +20,11 @@ from symbolic_cost.layers.relative import Distances, OpenedDistances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.speech_frontend import Placed, Sound, Step, Trait, Wave, wave_sizes
 from symbolic_cost.layers.speech_heads import Quantized, Voices
-from symbolic_cost.models.encoder_decoders.seq2seq import Source
-from symbolic_cost.models.encoders import encoder
+from symbolic_cost.models.encoder_decoders.sizes import Source
 from symbolic_cost.models.encoders.changes import Tables
 from symbolic_cost.models.encoders.config import Numbers, head_of, head_sizes, running
 from symbolic_cost.models.encoders.encoder import ATTENTION, PAIRED, SEQUENCE, Encoder, Traits
+from symbolic_cost.models.encoders.sizes import Sizes
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.labels import classes_of
@@ -144,7 +144,7 @@ def recorded(
     elif head == SEQUENCE:
         numbers["e_p"] = fields.size("classifier_proj_size", 256)
     fields.refuse()
-    every = encoder.Sizes(tables=source.sizes, known={**_KNOWN, **source.glossary})
+    every = Sizes(tables=source.sizes, known={**_KNOWN, **source.glossary})
     model = family.declare(fields.family, replace(shape, l=source.frames), every, head)
     return replace(weighed(model) if summed else model, bindings=numbers)
 

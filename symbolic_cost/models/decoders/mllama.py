@@ -17,6 +17,7 @@ from symbolic_cost.models.build import Fields, Shape, bound, is_size
 from symbolic_cost.models.config import imported
 from symbolic_cost.models.decoders import decoder
 from symbolic_cost.models.encoders import encoder
+from symbolic_cost.models.encoders.sizes import AXES as ENCODER_AXES
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.ops.declare import Model, Part, axes, glossary
 from symbolic_cost.ops.unread import stored, unused_weights
@@ -134,5 +135,5 @@ def _tower(fields: Fields, shape: Shape) -> tuple[Model, int]:
         Part("block", unused_weights(_SEEING), Integer(layers)),
         Part("global.block", (*unused_weights(_SEEING), stored("gates", w="two")), Integer(late)),
     )
-    model = Model("vision", parts, sizes, axes=glossary(encoder.AXES, _AXES))
+    model = Model("vision", parts, sizes, axes=glossary(ENCODER_AXES, _AXES))
     return model, fields.size("vision_output_dim", 7680)

@@ -17,13 +17,8 @@ from symbolic_cost.layers.heads import Averaged, Classes
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.models.encoder_decoders.families import SEQ2SEQ
-from symbolic_cost.models.encoder_decoders.seq2seq import (
-    ENCODER_ONLY,
-    GENERATED,
-    Seq2Seq,
-    Sizes,
-    Source,
-)
+from symbolic_cost.models.encoder_decoders.seq2seq import ENCODER_ONLY, GENERATED, Seq2Seq
+from symbolic_cost.models.encoder_decoders.sizes import Sizes, Source
 from symbolic_cost.models.encoders.changes import Tables
 from symbolic_cost.models.encoders.config import Numbers, chunks
 from symbolic_cost.models.encoders.encoder import SEQUENCE, SPAN, TRUNK

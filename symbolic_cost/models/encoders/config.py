@@ -29,10 +29,10 @@ from symbolic_cost.models.encoders.encoder import (
     Assumed,
     Encoder,
     Habit,
-    Sizes,
 )
 from symbolic_cost.models.encoders.families import ENCODERS
 from symbolic_cost.models.encoders.rows import ROWS
+from symbolic_cost.models.encoders.sizes import Sizes
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.ops.declare import Model, pointwise, scope
 from symbolic_cost.ops.titles import retitled

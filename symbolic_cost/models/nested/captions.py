@@ -26,7 +26,8 @@ from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.models.audio.conformer_config import parakeet
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.encoder_decoders.config import t5
-from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, Seq2Seq, Sizes, Source
+from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, Seq2Seq
+from symbolic_cost.models.encoder_decoders.sizes import Sizes, Source
 from symbolic_cost.models.encoders import config as encoder_config
 from symbolic_cost.models.encoders.config import Numbers
 from symbolic_cost.models.fields import Fields
