@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Flag, StrEnum, auto
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from sympy import Expr
@@ -49,13 +48,14 @@ from symbolic_cost.models.decoders.kinds import (
     Windows,
 )
 from symbolic_cost.models.decoders.mixers import Beside, Mixer
+from symbolic_cost.models.decoders.reads import Reads
 from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, scope, view
 from symbolic_cost.records import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from symbolic_cost.models.fields import Fields
+    pass
 
 AXES = glossary(
     *(layer.AXES for layer in (attention, attention_core, differential, gated, latent, mlp, moe)),
@@ -71,61 +71,6 @@ class Order(StrEnum):
     OWN_NORMS = "side by side, each on a norm of its own"
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """The part of a head that is rotated.
-
-    Args:
-        key: field of the configuration, "rotary_dim" if it gives the width, else a share.
-        default: its value if not given.
-    """
-
-    key: str
-    default: Fraction | int
-
-
-@dataclass(frozen=True)
-class Reads:
-    """What configurations of a family say, and what holds where they do not.
-
-    Args:
-        switches: what a truth value changes, by field.
-        expert_width: field that gives the width of an expert.
-        shared_width: field that gives the width of the shared experts; that of so many experts as
-            are shared if empty.
-        shared: experts that are shared unless given.
-        value_width: makes the width of values of the embedding's and the heads, unless given.
-        dense: layers before the first with experts, unless given.
-        head_width: head width; e/h if None.
-        widening: perceptron width as a multiple of the embedding's; None if it must be given.
-        offset: rows of the position table that no position uses.
-        share: the part of a head that is rotated; all of it if None.
-        angles: precision of the angles of rotation, as in a pattern.
-        dense_width: field that gives the width of the perceptron.
-        inner: makes the perceptron's width of the one that is given.
-        latent_width: field that gives the rank of the latent that experts work on, if they do.
-        counts: lists or texts with an entry for every layer, where their number may be missing.
-        kinds: the mixer and the perceptron of every layer, where no list of the file says.
-    """
-
-    switches: Mapping[str, Switch] = field(default_factory=dict)
-    expert_width: str = "moe_intermediate_size"
-    shared_width: str = ""
-    shared: int | None = None
-    dense: int = 0
-    value_width: Callable[[int, int], int] | None = None
-    head_width: int | None = None
-    widening: int | None = None
-    offset: int = 0
-    share: Share | None = None
-    angles: str = ""
-    kinds: Kinds | None = None
-    counts: tuple[str, ...] = ()
-    dense_width: str = "intermediate_size"
-    inner: Callable[[Fields, int], int] | None = None
-    latent_width: str = ""
-
-
 VARIANTS: Mapping[str, Mapping[str, object]] = {
     SLIDES: {"at": SLIDING},
     CHUNKED: {"at": SLIDING},
@@ -133,8 +78,6 @@ VARIANTS: Mapping[str, Mapping[str, object]] = {
 }
 """Fields of the attention that differ in layers of a kind, in every family."""
 
-Kinds = Callable[["Fields", int], tuple[list[str], list[str]]]
-"""Mixer and perceptron of every one of so many layers, from the fields."""
 
 CORE = AttentionCore(steps=Step.MASK | Step.CAST | Step.COPY)
 """The core of most decoders: a softmax in single precision, keys and values copied if shared."""

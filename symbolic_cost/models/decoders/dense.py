@@ -13,17 +13,10 @@ from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
-from symbolic_cost.models.decoders.decoder import (
-    ATTENTION,
-    CORE,
-    Decoder,
-    Habit,
-    Order,
-    Reads,
-    Share,
-)
+from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Habit, Order
 from symbolic_cost.models.decoders.kinds import FULL, UNTURNED, Windows
 from symbolic_cost.models.decoders.layouts import glimmer, turned
+from symbolic_cost.models.decoders.reads import Reads, Share
 from symbolic_cost.models.decoders.switches import (
     ARRANGED,
     BIAS,

@@ -28,7 +28,7 @@ from symbolic_cost.layers.moe import MixtureOfExperts, Shares
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
-from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
+from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order
 from symbolic_cost.models.decoders.dense import DENSE_DECODERS
 from symbolic_cost.models.decoders.gemma import TAKING, Gemma, Gemma3
 from symbolic_cost.models.decoders.gpt import GPT2
@@ -36,6 +36,7 @@ from symbolic_cost.models.decoders.hybrids import HYBRIDS
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, SLIDES, Sparse, Windows, symbolic_kinds
 from symbolic_cost.models.decoders.layouts import all_of
 from symbolic_cost.models.decoders.mixtures import MIXTURES
+from symbolic_cost.models.decoders.reads import Reads, Share
 from symbolic_cost.models.decoders.switches import (
     BIAS,
     BIASED,

@@ -10,8 +10,9 @@ from symbolic_cost.layers.attention_core import PLAIN
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.tokens import Entry, Tokens
-from symbolic_cost.models.decoders.decoder import Decoder, Reads
+from symbolic_cost.models.decoders.decoder import Decoder
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, Kind
+from symbolic_cost.models.decoders.reads import Reads
 from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.decoders.switches import LAYER, ONE_EACH, TIED
 from symbolic_cost.models.shape import Shape

@@ -18,7 +18,7 @@ from symbolic_cost.layers.rwkv import ChannelMix
 from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
 from symbolic_cost.models.decoders import zamba
-from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Reads, Share
+from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, NONE, Sparse, Windows
 from symbolic_cost.models.decoders.layouts import (
     LINEAR,
@@ -49,6 +49,7 @@ from symbolic_cost.models.decoders.mixers_linear import (
     Time,
     WideDelta,
 )
+from symbolic_cost.models.decoders.reads import Reads, Share
 from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.decoders.switches import (
     BIAS,

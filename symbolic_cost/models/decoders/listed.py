@@ -13,10 +13,11 @@ from symbolic_cost.layers.attention import Gate, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import SLIDING, Step
 from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.decoders.config import build, declared, decoder_of
-from symbolic_cost.models.decoders.decoder import Decoder, Share
+from symbolic_cost.models.decoders.decoder import Decoder
 from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, MOST_LAYERS, SLIDES
 from symbolic_cost.models.decoders.other_heads import GROUPS, WIDE, OtherHeads
 from symbolic_cost.models.decoders.plan import listed_kinds, perceptrons
+from symbolic_cost.models.decoders.reads import Share
 from symbolic_cost.models.decoders.switches import PART
 from symbolic_cost.ops.declare import Axis, Model, Part, Place, Role, stored
 

@@ -14,9 +14,10 @@ from symbolic_cost.layers.routed import RoutedAttention
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
 from symbolic_cost.models.decoders.blocks import Arctic, Connected, Shortcut
 from symbolic_cost.models.decoders.choosing import TAKING, Choosing, choosing
-from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order, Reads, Share
+from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order
 from symbolic_cost.models.decoders.kinds import EXPERTS, FULL, SLIDES, UNTURNED, Sparse, Windows
 from symbolic_cost.models.decoders.layouts import all_of, between, flint, glimmer, turned
+from symbolic_cost.models.decoders.reads import Reads, Share
 from symbolic_cost.models.decoders.switches import (
     BIAS,
     BIASES,

@@ -16,9 +16,10 @@ from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.tokens import Entry, Logits, Tokens
 from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.decoders.config import declared, decoder_of, tied, with_dropouts
-from symbolic_cost.models.decoders.decoder import ATTENTION, Decoder, Reads
+from symbolic_cost.models.decoders.decoder import ATTENTION, Decoder
 from symbolic_cost.models.decoders.kinds import DENSE, MOST_LAYERS, NONE, Sparse
 from symbolic_cost.models.decoders.layouts import LINEAR, Layout
+from symbolic_cost.models.decoders.reads import Reads
 from symbolic_cost.models.decoders.zamba import SHARED
 
 
