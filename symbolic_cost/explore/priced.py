@@ -35,9 +35,9 @@ from symbolic_cost.parallel.moments import at_moments
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.records import replace
 from symbolic_cost.symbols import GLOSSARY, exact
+from symbolic_cost.systems.definitions import Reckoned
 from symbolic_cost.systems.results import RESULTS, STEP_PARTS
 from symbolic_cost.systems.step import defined_step
-from symbolic_cost.systems.times import Reckoned
 
 TIMES = tuple(dict.fromkeys((*RESULTS, *STEP_PARTS)))
 """Outputs of a step: parts [s], rates, and shares."""

@@ -12,7 +12,7 @@ from symbolic_cost.program.exact import Number
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.terms import Terms
 from symbolic_cost.symbols import GLOSSARY
-from symbolic_cost.systems.times import Reckoned
+from symbolic_cost.systems.definitions import Reckoned
 
 
 class ModelTerms(Terms):

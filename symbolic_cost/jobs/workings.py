@@ -43,11 +43,12 @@ from symbolic_cost.program.lowering import Lowering
 from symbolic_cost.program.program import Program, of_graph
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import M, named
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.passes import StageTimes
 from symbolic_cost.systems.results import unit_of
 from symbolic_cost.systems.step import defined_step
-from symbolic_cost.systems.times import Definitions, OpTime
+from symbolic_cost.systems.times import OpTime
 from symbolic_cost.units import Unit
 
 TIME, MEMORY, SENT = "time", "memory", "communication"

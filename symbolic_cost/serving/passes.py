@@ -43,7 +43,7 @@ from symbolic_cost.serving.pricing import KINDS, Priced
 from symbolic_cost.serving.share import Share, is_state
 from symbolic_cost.symbols import b_p, c_p
 from symbolic_cost.systems.chain import Chain
-from symbolic_cost.systems.times import Definitions
+from symbolic_cost.systems.definitions import Definitions
 
 ResultT = TypeVar("ResultT")
 

@@ -28,8 +28,8 @@ from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Decoding, Reading
 from symbolic_cost.serving.share import Share, reads_alone
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.routing import EACH, Routing
-from symbolic_cost.systems.times import Definitions
 
 PRODUCTS, PROMPTS, STEPS, PASSES, COLLECTIVES = KINDS = (
     "products",

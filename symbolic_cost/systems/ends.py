@@ -14,11 +14,12 @@ from symbolic_cost.parallel.sharded import PartUpdate, States
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.states import optimizer
 from symbolic_cost.parallel.table import StageCosts
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.offload import Offload
 from symbolic_cost.systems.pricing import PASSING, SLOWNESS
 from symbolic_cost.systems.results import ENDS
 from symbolic_cost.systems.setting import Setting
-from symbolic_cost.systems.times import Definitions, collective_time, sent_time, work_time
+from symbolic_cost.systems.times import collective_time, sent_time, work_time
 
 
 def states_of(setting: Setting, stage: Stage) -> States:

@@ -11,9 +11,9 @@ from symbolic_cost.parallel.part_memory import waiting_rows
 from symbolic_cost.parallel.sharded import States
 from symbolic_cost.parallel.stages import Stage, block_paths
 from symbolic_cost.parallel.table import StageCosts
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.overlap import HOST, NONE
 from symbolic_cost.systems.setting import Setting
-from symbolic_cost.systems.times import Definitions
 
 STEP = "optimizer"
 """What happens once per step; the others are passes of a microbatch."""

@@ -14,11 +14,11 @@ from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.table import StageCosts
 from symbolic_cost.records import dataclass
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.offload import Offload
 from symbolic_cost.systems.pricing import HOST, SLOWNESS
 from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.times import (
-    Definitions,
     OpTime,
     Timing,
     bundles,

@@ -15,13 +15,13 @@ from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.systems.chain import Chain
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.ends import StepEnds
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods
 from symbolic_cost.systems.passes import PASSES, StagePasses, StageTimes
 from symbolic_cost.systems.results import RESULTS, STEP_PARTS
 from symbolic_cost.systems.setting import Setting
-from symbolic_cost.systems.times import Definitions
 from symbolic_cost.units import Unit
 
 __all__ = ["RESULTS", "STEP_PARTS", "Methods", "StageTimes", "StepTime", "step_time"]

@@ -1,21 +1,21 @@
 """Times of ops: rows of a cost table as definitions of a chain."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 from itertools import count
-from typing import Any, TypeVar
 
 from sympy import Expr, Integer
 
-from symbolic_cost.algebra import Space, add, mul
+from symbolic_cost.algebra import add, mul
 from symbolic_cost.extrema import Choice, Max
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Collective, CollectiveKind, Origin, Phase, Quantity, Row
 from symbolic_cost.ops.update import TRAFFIC, Work
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import Active, named
+from symbolic_cost.symbols import Active
 from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.network import Hop, Hops, Link, Network
 from symbolic_cost.systems.overlap import NONE, Overlap, exposed, partial
 from symbolic_cost.systems.pricing import SLOWNESS, Rates
@@ -23,7 +23,6 @@ from symbolic_cost.systems.rooflines import MAXIMUM, Device, Roofline
 from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.together import Around, around
 
-ResultT = TypeVar("ResultT")
 _ONE = Integer(1)
 _POSITIONS = ("ulysses", "ring")
 """Mesh axes of positions besides cp."""
@@ -116,66 +115,6 @@ class Timing:
             pair.append(Hop(hop.link, 1 + crosses))
             outwards = outwards * (1 - Active(hop.ranks))
         return tuple(reversed(pair))
-
-
-class Definitions:
-    """Collects the definitions of a chain."""
-
-    def __init__(self) -> None:
-        self.definitions: dict[str, Expr] = {}
-        self._once: dict[tuple[object, ...], tuple[object, Any]] = {}
-
-    def add(self, name: str, expr: Expr) -> Expr:
-        """Define a name and return its symbol; numbers and symbols need no name."""
-        if expr.is_number or expr.is_Symbol:
-            return expr
-        return self.keep(name, expr)
-
-    def keep(self, name: str, expr: Expr) -> Expr:
-        """Define a name whatever it stands for, and return its symbol.
-
-        Raises:
-            RuntimeError: the name stands for something else already.
-        """
-        if self.definitions.setdefault(name, expr) != expr:
-            raise RuntimeError(f"{name!r} is defined twice")
-        return named(name)
-
-    def __getitem__(self, name: str) -> Expr:
-        return named(name)
-
-    def once(self, what: tuple[object, ...], of: object, make: Callable[[], ResultT]) -> ResultT:
-        """Return what is made of an object, once for all stages that have it."""
-        key = (id(of), *what)
-        if key not in self._once:
-            self._once[key] = of, make()  # the object lives as long, and nobody else has its id
-        return self._once[key][1]
-
-    def hops(self, name: str, hops: Hops) -> Hops:
-        """Define how many members of a group each link joins."""
-        return tuple(
-            Hop(hop.link, self.add(f"{name}.{hop.link.name}.ranks", hop.ranks)) for hop in hops
-        )
-
-
-class Reckoned(Definitions):
-    """Definitions that are terms at once, and need no names for each other."""
-
-    def __init__(self, space: Space) -> None:
-        super().__init__()
-        self._space, self._once = space, space.once
-
-    def add(self, name: str, expr: Expr) -> Expr:  # noqa: ARG002 - the signature is that of names
-        """Return the term of an expression."""
-        return self._space.term(expr)
-
-    def keep(self, name: str, expr: Expr) -> Expr:
-        """Define a name, and return the term that it stands for."""
-        self.definitions[name] = self._space.term(expr)
-        return self.definitions[name]
-
-    def __getitem__(self, name: str) -> Expr:
-        return self.definitions[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ def test_cascade_reads_each_token_of_the_prefix_once(engine, context):
     plain = decode(engine("gpt_oss"))
     joint = decode(engine("gpt_oss", shared=shared, reading=Reading.CASCADE))
     from symbolic_cost.serving.pricing import Priced
-    from symbolic_cost.systems.times import Definitions
+    from symbolic_cost.systems.definitions import Definitions
 
     (run,) = plain.runs
     share = run.at(run.divided.structure.stages[0])

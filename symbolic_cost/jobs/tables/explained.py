@@ -18,10 +18,11 @@ from symbolic_cost.parallel.states import precision
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import named
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.passes import StageTimes
 from symbolic_cost.systems.step import STEP_PARTS, defined_step
-from symbolic_cost.systems.times import Definitions, OpTime
+from symbolic_cost.systems.times import OpTime
 
 _BETTER = 1.1
 """What a rate is multiplied with, to see what would help."""

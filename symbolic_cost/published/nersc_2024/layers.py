@@ -17,10 +17,11 @@ from symbolic_cost.published.zero_2019 import bytes_per_parameter
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import T_B, T_F, T_W, dp, exact
 from symbolic_cost.systems.collectives import Collectives, two_tier_rings
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.network import Hops
 from symbolic_cost.systems.overlap import FULL, pipelined
 from symbolic_cost.systems.rooflines import roofline
-from symbolic_cost.systems.times import Definitions, OpTime, Timing, op_times
+from symbolic_cost.systems.times import OpTime, Timing, op_times
 
 PASSES: Mapping[str, Phase] = {"fwd": Phase.FORWARD, "bwd": Phase.BACKWARD_INPUT}
 """The two passes, and the phase that stands for each in the rows."""
