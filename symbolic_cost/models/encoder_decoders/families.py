@@ -17,6 +17,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, HEADS, WORDS, Reads, Seq2Seq
+from symbolic_cost.models.encoders.encoder import ATTENTION
 
 _POST = Branch(placing=Placing.POST, outcome=Outcome.DROP)
 _BARE_WORDS = replace(WORDS, norm=None)
@@ -32,10 +33,10 @@ T5 = Seq2Seq(
     last_dropped=True,
     distances=Distances.ONCE,
     reads=Reads(dropouts=("dropout_rate", "dropout_rate"), function="relu", untied=True),
+    attention=replace(ATTENTION, bias=Bias.NONE),
+    heads={**HEADS, GENERATED: Predicted(output=Output.TIE | Output.SINGLE)},
     source="raffel-2019",
 )
-T5 = replace(T5, attention=replace(T5.attention, bias=Bias.NONE))
-T5 = replace(T5, heads={**T5.heads, GENERATED: Predicted(output=Output.TIE | Output.SINGLE)})
 
 _SOFT = Step.CAST | Step.COPY | Step.CAP
 T5GEMMA = Seq2Seq(
