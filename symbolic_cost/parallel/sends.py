@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
+from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions, ElementSizes
 from symbolic_cost.conventions.questions import Role as Element
 from symbolic_cost.ledger import Collective, CollectiveKind, CostTable, Origin, Phase, Quantity, Row
@@ -192,9 +193,10 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
     for chain in passes:
         inside = {part.path for part in chain}
         for part in chain:
-            for name, operand in part.inputs.items():
+            beside = {n: own for n, own in part.inputs.items() if n not in part.streams}
+            for name, operand in {**beside, **_untrained(part, model)}.items():
                 source = model.sources[part.path][name]
-                if source != OUTSIDE and source not in inside and name not in part.streams:
+                if source != OUTSIDE and source not in inside:
                     carried.setdefault((source, operand.tensor), operand)
     own = [chain for chain in passes if any(one.stands is not Place.LEADING for one in chain)]
     for chain in own or passes if carried else [[between[-1]]]:
@@ -202,6 +204,30 @@ def _passed(model: Model, between: tuple[Part, ...]) -> Iterator[tuple[Operand, 
         passed = _passed_on(chain[-1]), *(most.inputs[name] for name in most.streams[1:])
         yield from ((one, False) for one in passed)
     yield from ((operand, source not in ahead) for (source, _), operand in carried.items())
+
+
+def _untrained(part: Part, model: Model) -> dict[str, Operand]:
+    """Return what a part takes of every sequence from frozen weights, but for what it hands on.
+
+    With the blocks of a Flux trained alone this is `cond`; image and prompt are streams as ever.
+    """
+    batch = {axis.name for axis in model.placed(At(Role.BATCH))}
+    learned = {each.path for each in model.parts if any(op.weights for op in each.ops)}
+    constants = {o.tensor: o for op in part.ops for o in op.inputs if o.constant}
+    left = [result.axes for result in part.results]
+    for name in part.streams:
+        if part.inputs[name].axes in left:
+            left.remove(part.inputs[name].axes)
+    taken: dict[str, Operand] = {}
+    for name, source in model.sources[part.path].items():
+        own = constants.get(name)
+        if own is None or source not in learned or batch.isdisjoint(own.axes):
+            continue
+        if own.axes in left:
+            left.remove(own.axes)
+        elif name != part.stream:
+            taken[name] = own
+    return taken
 
 
 def _passed_on(part: Part) -> Operand:

@@ -230,3 +230,19 @@ def test_every_stream_behind_a_trained_block_needs_its_gradients(flux, train, fl
         return sc.bind(rows.total(), {**SIZES, **job.model.bindings, "pp": 2})
 
     assert total(whole) == sum(map(total, stages)) == flop
+
+
+def test_what_stages_send_forward_does_not_depend_on_what_is_trained(flux):
+    def sent(train):
+        rows = sc.job(flux, "pp=2", SIZES, train=train).rows
+        return {
+            (row.tensor, row.total)
+            for row in rows.select("communication", phase="forward", where=_is_of_stages)
+        }
+
+    assert {tensor for tensor, _ in sent("all")} == {"cond", "y"}
+    assert sent("all") == sent("block") == sent("lora:r=2,block")
+
+
+def _is_of_stages(row):
+    return row.collective.meshes == ("pp",)

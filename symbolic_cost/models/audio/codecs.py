@@ -6,6 +6,7 @@ convolutions, multiplied, make of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from math import floor, log2, prod
 
@@ -174,9 +175,29 @@ def stages(
         short: whether a convolution stands beside every unit.
     """
     filters, hidden = fields.size("num_filters", 32), fields.size("hidden_size", 128)
+    kernel, elu = fields.size("kernel_size", 7), Activation("elu")
+    units = _units(fields, filters, conv, short=short)
+    encoder: dict[str, Layer] = {"conv_in": conv(heard(filters, kernel))}
+    decoder: dict[str, Layer] = {}
+    for i, step in enumerate(reversed(steps)):
+        width = filters * 2**i
+        thin = conv(heard(2 * width, 2 * step, step))
+        encoder[f"stage{i}"] = Chain({**units(width), "act": elu, "thin": thin})
+        fill = conv(Spread(width, 2 * step, step))
+        decoder = {f"stage{i}": Chain({"act": elu, "fill": fill, **units(width)}), **decoder}
+    widest = filters * 2 ** len(steps)
+    remembered: dict[str, Layer] = {"memory": memory} if memory else {}
+    encoder |= {**remembered, "act": elu, "conv_out": conv(heard(hidden, last))}
+    start: dict[str, Layer] = {"conv_in": conv(heard(widest, kernel)), **remembered}
+    return encoder, {**start, **decoder, "act": elu, "conv_out": conv(heard(channels, last))}
+
+
+def _units(
+    fields: Fields, filters: int, conv: Wrap, *, short: bool
+) -> Callable[[int], dict[str, Layer]]:
+    """Return what makes the residual units of a stage, by its width."""
     depth, growth = fields.size("num_residual_layers", 1), fields.size("dilation_growth_rate", 2)
-    kernel, inner = fields.size("kernel_size", 7), fields.size("residual_kernel_size", 3)
-    squeezed = fields.size("compress", 2)
+    inner, squeezed = fields.size("residual_kernel_size", 3), fields.size("compress", 2)
     problem = f"{squeezed} does not divide num_filters = {filters}"
     fields.require(holds=filters % squeezed == 0, problem=problem, name="compress")
     elu = Activation("elu")
@@ -191,22 +212,7 @@ def stages(
         beside = Chain({"conv": conv(heard(width, 1))}) if short else None
         return Residual(Chain(inside), beside)
 
-    def units(width: int) -> dict[str, Layer]:
-        return {f"unit{j}": unit(width, growth**j) for j in range(depth)}
-
-    encoder: dict[str, Layer] = {"conv_in": conv(heard(filters, kernel))}
-    decoder: dict[str, Layer] = {}
-    for i, step in enumerate(reversed(steps)):
-        width = filters * 2**i
-        thin = conv(heard(2 * width, 2 * step, step))
-        encoder[f"stage{i}"] = Chain({**units(width), "act": elu, "thin": thin})
-        fill = conv(Spread(width, 2 * step, step))
-        decoder = {f"stage{i}": Chain({"act": elu, "fill": fill, **units(width)}), **decoder}
-    widest = filters * 2 ** len(steps)
-    remembered: dict[str, Layer] = {"memory": memory} if memory else {}
-    encoder |= {**remembered, "act": elu, "conv_out": conv(heard(hidden, last))}
-    start: dict[str, Layer] = {"conv_in": conv(heard(widest, kernel)), **remembered}
-    return encoder, {**start, **decoder, "act": elu, "conv_out": conv(heard(channels, last))}
+    return lambda width: {f"unit{j}": unit(width, growth**j) for j in range(depth)}
 
 
 def _books(fields: Fields, hop: int) -> int:

@@ -224,6 +224,23 @@ _MAPS = ("swin", "donut-swin")
 """Towers that are networks of maps."""
 
 
+_OF_RECORDINGS = ("canary_decoder", "cohere_asr_decoder")
+_RESTATED: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "trocr": (
+        "{} contradicts the {} of the decoder",
+        {"num_attention_heads": "h", "num_hidden_layers": "n_dec"},
+    ),
+    **{
+        family: (
+            "{}: the {} of hidden_size and num_attention_heads are declared",
+            {"head_dim": "q", "num_key_value_heads": "k"},
+        )
+        for family in _OF_RECORDINGS
+    },
+}
+"""Fields that say again what others say: how another number is refused, and by name the size."""
+
+
 def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Numbers]:
     """Read the decoder: its blocks and head, and their sizes."""
     attended, hidden = (words.drops(name, default=True) for name in caption.dropouts)
@@ -247,11 +264,11 @@ def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Nu
         "n_dec": words.size(layers),
         **({"T": words.size("type_vocab_size", 2)} if "type" in tables else {}),
     }
-    if words.family == "trocr":  # other names of the decoder's
-        for name, number in (("num_attention_heads", h), ("num_hidden_layers", numbers["n_dec"])):
-            stated = words.size(name, number)
-            problem = f"{stated} contradicts the {number} of the decoder"
-            words.require(holds=stated == number, problem=problem, name=name)
+    problem, restated = _RESTATED.get(words.family, ("", {}))
+    for name, size in restated.items():
+        stated, own_size = words.size(name, numbers[size]), numbers[size]
+        told = problem.format(stated, own_size)
+        words.require(holds=stated == own_size, problem=told, name=name)
     normed = words.flag("layernorm_embedding", default=own.words.norm is not None)
     steps = Step.DROP if attended else Step.NONE
     family = replace(
@@ -265,14 +282,9 @@ def _family(words: Fields, caption: Caption, *, tied: bool) -> tuple[Seq2Seq, Nu
     )
     tied = words.flag("tie_word_embeddings", default=True) or tied
     head = own.heads[GENERATED]
-    alone = words.family in ("canary_decoder", "cohere_asr_decoder")  # with one bias
-    if alone:
-        for name, number in (("head_dim", e // h), ("num_key_value_heads", h)):
-            problem = f"the {number} of hidden_size and num_attention_heads are declared"
-            words.require(holds=words.size(name, number) == number, problem=problem, name=name)
-        if not words.flag("attention_bias", default=True):
-            bare = replace(family.attention, bias=Bias.NONE)
-            family = replace(family, attention=bare)
+    alone = words.family in _OF_RECORDINGS  # with one bias
+    if alone and not words.flag("attention_bias", default=True):
+        family = replace(family, attention=replace(family.attention, bias=Bias.NONE))
     if not (tied or alone) and isinstance(head, Predicted) and Output.BIAS in head.output:
         words.note("tie_word_embeddings", "only true is declared: an untied head has a second bias")
     return family.tied(tied=tied), numbers
