@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from importlib import import_module
-from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 EntryT = TypeVar("EntryT")
@@ -82,32 +80,3 @@ class Recent(Generic[ResultT]):
             del self._results[next(iter(self._results))]
         self._results[key] = result
         return result
-
-
-class _Tensors(ModuleType):
-    """SymPy's tensors before they are loaded."""
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a module holds
-        """Return what no expression is to a sum of SymPy's; to others what the module holds."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if sys._getframe(1).f_globals.get("__name__") == "sympy.core.add":  # noqa: SLF001 - who asks
-            return _NoTensor
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(import_module(self.__name__), name)
-
-
-class _NoTensor:
-    """What no expression is."""
-
-
-def without_tensors() -> None:
-    """Let SymPy add without tensors, which its first sum would load, until anything else asks.
-
-    They bring along groups of permutations, which take a fifth of the time of SymPy's import.
-    """
-    name = "sympy.tensor.tensor"
-    if name not in sys.modules:
-        tensors = sys.modules[name] = _Tensors(name)
-        setattr(import_module("sympy.tensor"), "tensor", tensors)  # noqa: B010 - a module

@@ -26,6 +26,7 @@ FLOORS = (
         "typed",
         "axes",
         "lazy",
+        "lazy_sympy",
         "records",
     ),
     ("conventions", "ledger", "costs", "conditions", "program"),

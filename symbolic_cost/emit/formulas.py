@@ -4,12 +4,14 @@ from collections.abc import Iterable
 
 from sympy import Expr, Symbol
 
-from symbolic_cost.emit.printers import BreakableLaTeX, Code, LaTeX, MacroLaTeX, Plain
+from symbolic_cost.emit.printers import Code, Plain
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 
 
 def macros(expr: Expr) -> str:
     """Return a formula for the column of a table: breakable, with a macro for every symbol."""
+    from symbolic_cost.emit.latex_printers import MacroLaTeX
+
     text: str = MacroLaTeX().doprint(expr)
     return text
 
@@ -25,6 +27,8 @@ def latex(expr: Expr, *, breakable: bool = False) -> str:
     >>> latex(24 * e**2 * b * l / m1 - b)
     '\\frac{24 b l e^{2}}{m_1} - b'
     """
+    from symbolic_cost.emit.latex_printers import BreakableLaTeX, LaTeX
+
     printer = BreakableLaTeX() if breakable else LaTeX()
     text: str = printer.doprint(expr)
     return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,10 +42,15 @@ def all_priced(
     done, every = 0, sum(map(len, shapes.values()))
     for shape, structures in shapes.items():
         own = [(one.positions, one.zero, one.options) for one in structures]
-        key = None if about is None else f"{about}{shape}{own}"
+        key = None if about is None else _digest(f"{about}{shape}{own}")
         tick = partial(_tick, progress, done, every)
         yield shape, together(key, structures, derived.structure, derived.space, tick)
         done += len(structures)
+
+
+def _digest(text: str) -> str:
+    """Return what stands for a text of many pages."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 class _Derived:

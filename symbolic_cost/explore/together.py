@@ -235,7 +235,10 @@ class _ChosenOutputs:
         ):
             self.groups.setdefault(group, {})[chosen.names[name]] = one
         count = np.arange(len(registers))
-        self.layers = replace(chosen, outputs=np.stack([0 * count, 0 * count, registers]))
+        self.layers = replace(
+            chosen,
+            outputs=np.stack([0 * count, 0 * count, registers]),
+        )
 
 
 def _lists(*arrays: Places) -> Iterator[list[int]]:

@@ -1,12 +1,17 @@
 """Tables of learned positions: a sequence has no more positions than they have rows."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sympy import Expr, Integer
 
-from symbolic_cost.models.fields import Fields
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import is_of_positions
+
+if TYPE_CHECKING:
+    from symbolic_cost.models.fields import Fields
 
 
 def position_tables(model: Model) -> tuple[tuple[Expr, Expr], ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from sys import intern
 
 from sympy import Expr, Integer, ceiling
 
@@ -39,8 +40,8 @@ class Book:
     rows: list[Row] = field(default_factory=list)
 
     def path(self, op: Op) -> str:
-        """Return the place of an op in the model."""
-        return f"{self.part.path}.{op.path}"
+        """Return the place of an op in the model, one text for all its rows."""
+        return intern(f"{self.part.path}.{op.path}")
 
     def unrepeated(self) -> Book:
         """Return the same book for what all repetitions of the part share."""

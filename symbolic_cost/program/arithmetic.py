@@ -49,6 +49,8 @@ class Arithmetic:
         """What orders nodes: how many symbols they depend on, which, and a key, in one number."""
         self._numbers: dict[Node, int] = {}
         self._ratios: dict[tuple[int, int], Ratio] = {}
+        self._items: dict[tuple[int, Number], tuple[int, Number]] = {}
+        """Terms and factors, one object where equal: of 40,000 a search has 12,000 that differ."""
         self._bases: dict[int, int] = {}
         self.quotients: dict[int, tuple[int, tuple[int, tuple[tuple[int, int], ...]]]] = {}
         """Numerator and denominator by node, as `rounding` finds them."""
@@ -84,7 +86,9 @@ class Arithmetic:
             factors[term] = factors.get(term, 0) + factor
         if undefined(constant):
             return self.number(constant)
-        open_ = [(term, self._interned(factor)) for term, factor in factors.items() if factor]
+        one = self._items.setdefault
+        items = [(term, self._interned(factor)) for term, factor in factors.items() if factor]
+        open_ = [one(item, item) for item in items]
         if not open_:
             return self.number(constant)
         if len(open_) == 1 and constant == 0:
@@ -111,7 +115,8 @@ class Arithmetic:
             exponents[factor] = exponents.get(factor, 0) + exponent
         if number == 0 or undefined(number):
             return self.number(number)
-        open_ = [item for item in exponents.items() if item[1]]
+        one = self._items.setdefault
+        open_ = [one(item, item) for item in exponents.items() if item[1]]
         if not open_:
             return self.number(number)
         if number == 1 and len(open_) == 1 and open_[0][1] == 1:

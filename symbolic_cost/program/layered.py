@@ -27,6 +27,7 @@ from symbolic_cost.records import dataclass
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
+Narrow = NDArray[np.int64 | np.uint16 | np.uint32]
 
 KINDS = (
     *("add", "sub", "mul", "div", "max", "min", "ge", "gt", "inv", "ceil", "floor", "sqrt"),
@@ -50,8 +51,9 @@ class Layered:
         constants: the same as floats.
         kinds: number in `KINDS` of every layer's operation.
         sizes: steps of every layer.
-        operands: registers that steps take, in three rows; 0 where an operation takes fewer.
-        order: place of every step on the tape.
+        operands: registers that steps take, in three rows; 0 where an operation takes fewer. They
+            are most of what a search holds: in 16 bits where these suffice, until layers run.
+        order: place of every step on the tape, as narrow.
         names: of outputs.
         outputs: group, place in `names` and register of every output, in three rows.
     """
@@ -62,8 +64,8 @@ class Layered:
     constants: Floats
     kinds: Places
     sizes: Places
-    operands: Places
-    order: Places
+    operands: Narrow
+    order: Narrow
     names: tuple[str, ...]
     outputs: Places
 
@@ -118,7 +120,7 @@ class Layered:
             own = needed[end - size : end]
             taken = self.operands[: _ARITY.get(KINDS[kind], 2), end - size - first : end - first]
             needed[taken[:, own]] = True
-        places = np.cumsum(needed) - 1
+        places = np.maximum(np.cumsum(needed) - 1, 0)  # 0 where an operation takes fewer
         inside, count = needed[first:], len(self.inputs)
         starts = ends - self.sizes - first
         sizes = np.add.reduceat(inside, starts, dtype=np.int64) if len(starts) else self.sizes
@@ -131,8 +133,8 @@ class Layered:
             constants=self.constants[constants],
             kinds=self.kinds[sizes > 0],
             sizes=sizes[sizes > 0],
-            operands=places[self.operands[:, inside]],
-            order=np.argsort(np.argsort(self.order[inside])),
+            operands=places[self.operands[:, inside]].astype(self.operands.dtype),
+            order=np.argsort(np.argsort(self.order[inside])).astype(self.order.dtype),
             names=self.names,
             outputs=np.stack([outputs[0], outputs[1], places[outputs[2]]]),
         )
@@ -191,6 +193,7 @@ def layered(tape: Tape) -> Layered:
     places[first + order] = np.arange(first, first + len(order))
     three = [(*tape.steps[one][1], 0, 0)[:3] for one in order.tolist()]
     operands = places[np.array(three, dtype=np.int64).reshape(-1, 3).T]
+    width = _width(first + len(order))
     split = [label.partition("|") for label in tape.outputs]
     names = {name: place for place, name in enumerate(dict.fromkeys(name for *_, name in split))}
     listed = [
@@ -204,11 +207,15 @@ def layered(tape: Tape) -> Layered:
         constants=np.array([scalars.rounded(one) for one in tape.constants], dtype=np.float64),
         kinds=np.array([KINDS.index(kind) for kind, _ in layers], dtype=np.int64),
         sizes=np.array([len(own) for _, own in layers], dtype=np.int64),
-        operands=operands,
-        order=order,
+        operands=operands.astype(width),
+        order=order.astype(width),
         names=tuple(names),
         outputs=np.array(listed, dtype=np.int64).reshape(-1, 3).T,
     )
+
+
+def _width(registers: int) -> str:
+    return "<u2" if registers < 1 << 16 else "<u4"
 
 
 def _layers(tape: Tape) -> Iterator[tuple[str, list[int]]]:
@@ -267,12 +274,13 @@ def cached(about: object, make: Callable[[], Tape]) -> Layered:
     return own
 
 
+_NARROW = frozenset({"operands", "order"})
 _ARRAYS = ("kinds", "sizes", "operands", "order", "outputs")
 
 
 def written(own: Layered) -> bytes:
     """Return layers as a line of JSON and the integers and floats that it announces."""
-    width = "<u2" if own.first + len(own.order) < 1 << 16 else "<u4"
+    width = _width(own.first + len(own.order))
     arrays = {name: getattr(own, name) for name in _ARRAYS}
     head = {
         "inputs": own.inputs,
@@ -313,6 +321,6 @@ def _arrays(
     start = 0
     for name, shape in shapes.items():
         size = int(np.prod(shape))
-        array = np.frombuffer(body, width, size, start).astype(np.int64)
-        start += array.size * np.dtype(width).itemsize
-        yield name, array.reshape(shape)
+        array = np.frombuffer(body, width, size, start).reshape(shape)
+        start += array.nbytes
+        yield name, array if name in _NARROW else array.astype(np.int64)

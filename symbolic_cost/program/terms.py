@@ -32,7 +32,8 @@ class Terms:
         self.graph = graph
         self.lowering = Lowering(graph, values)
         self.once: dict[tuple[object, ...], tuple[object, Any]] = {}
-        self._terms: dict[int, Term] = {}
+        self._terms: list[Term | None] = []
+        """By node, as the graph lists them."""
         self._made: dict[tuple[object, ...], int] = {}
         self._whole: dict[int, bool] = {}
         self._sums: dict[tuple[int, ...], Term] = {}
@@ -55,7 +56,10 @@ class Terms:
         return self.graph.number(value) if type(value) is int else self.lowering.node(value)
 
     def _of(self, node: int) -> Term:
-        term = self._terms.get(node)
+        terms = self._terms
+        if node >= len(terms):
+            terms += [None] * (len(self.graph.nodes) - len(terms))
+        term = terms[node]
         if term is None:
             term = self._terms[node] = Term(self, node)
         return term

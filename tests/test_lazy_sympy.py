@@ -1,0 +1,102 @@
+"""SymPy that loads by name holds what SymPy holds, whatever is asked for first."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from symbolic_cost.lazy_sympy import _PACKAGES
+
+_NAMES = """
+import json, sys
+from importlib import import_module
+from types import ModuleType
+from symbolic_cost.lazy_sympy import load_by_name
+if sys.argv[1] == "by name":
+    load_by_name()
+homes = {}
+for place in json.loads(sys.argv[2]):
+    package, _, name = place.rpartition(".")
+    own = getattr(import_module(package), name)
+    if isinstance(own, ModuleType):
+        homes[place] = own.__name__
+    else:
+        name = getattr(own, "__qualname__", type(own).__qualname__)
+        homes[place] = getattr(own, "__module__", "") + "." + name
+print(json.dumps(homes))
+"""
+
+
+def _run(script, *arguments):
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def places():
+    """Every public name of the packages that load by name."""
+    script = """
+import sympy
+from importlib import import_module
+for package in PACKAGES:
+    for name in getattr(import_module(package), "__all__", ()):
+        print(f"{package}.{name}")
+"""
+    return _run(script.replace("PACKAGES", repr(sorted(_PACKAGES)))).split()
+
+
+@pytest.mark.parametrize("order", ["forward", "backward", "inside out"])
+def test_every_name_is_sympys_own(places, order):
+    ways = {"forward": places, "backward": places[::-1]}
+    ordered = ways.get(order) or sorted(places, key=lambda place: (-place.count("."), place[::-1]))
+    assert len(places) > 1000
+    whole, by_name = (
+        json.loads(_run(_NAMES, way, json.dumps(ordered))) for way in ("whole", "by name")
+    )
+    assert by_name == whole
+
+
+def test_what_is_not_asked_for_is_not_loaded():
+    script = """
+import sys
+from symbolic_cost.lazy_sympy import load_by_name
+load_by_name()
+from symbolic_cost.cli import main
+from contextlib import suppress
+with suppress(SystemExit):
+    main(["memory", "gpt3-175b", "--strategy", "tp=8,pp=16,dp=8"])
+print(*(name for name in sys.modules if name.startswith("sympy.")))
+"""
+    loaded = _run(script).splitlines()[-1].split()
+    assert "sympy.core.mul" in loaded
+    assert not {"sympy.plotting", "sympy.geometry", "sympy.solvers.solvers"} & set(loaded)
+
+
+def test_a_star_and_names_that_there_are_not():
+    script = """
+from symbolic_cost.lazy_sympy import load_by_name
+load_by_name()
+import sympy
+try:
+    sympy.nothing
+except AttributeError as error:
+    print(error)
+from sympy import *
+x = Symbol("x")
+print(integrate(sin(x) ** 2, x), Matrix([[1, 2], [3, 4]]).det(), S.Reals, sympy.SYMPY_DEBUG)
+"""
+    assert _run(script).splitlines()[-1] == "x/2 - sin(x)*cos(x)/2 -2 Reals False"
+
+
+def test_a_sympy_that_is_loaded_stays():
+    script = """
+import sympy, sys
+from symbolic_cost.lazy_sympy import load_by_name
+before = list(sys.meta_path)
+load_by_name()
+print(sys.meta_path == before)
+"""
+    assert _run(script).strip() == "True"
