@@ -310,5 +310,5 @@ def rounded(fields: Fields, width: int) -> int:
     """Return the width of xLSTM's perceptron: a multiple of the embedding's, rounded up."""
     multiple = fields.size("ffn_round_up_to_multiple_of", 64)
     # As the class does: in floating point, whose last digit may decide.
-    widened = width * float(fields.number("ffn_proj_factor", 1))
+    widened = width * float(fields.number("ffn_proj_factor"))
     return int((widened + multiple - 1) // multiple * multiple)

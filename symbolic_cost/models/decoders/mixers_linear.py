@@ -157,7 +157,7 @@ class Memory(Chunked):
         numbers = {"h_s": heads, "C": chunk}
         for symbol, key in (("k_s", "qk_dim_factor"), ("q_s", "v_dim_factor")):
             # As the class multiplies them: in floating point, whose last digit may decide.
-            width = int(fields.size("hidden_size") * float(fields.number(key, 1)))
+            width = int(fields.size("hidden_size") * float(fields.number(key)))
             if width < heads or width % heads != 0:
                 fields.note(key, f"{heads} heads do not divide a width of {width}")
             numbers[symbol] = max(width // heads, 1)
