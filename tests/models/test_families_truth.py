@@ -22,7 +22,8 @@ and many at a time. What a SAM 2 of videos runs there is one image, as Sam2Model
 `families_further.json` those of further models that see, encoder-decoders and decoders;
 `families_joint.json` those of networks for images, that see, and for diffusion, of which two to
 five fields were changed at once, and heads, bare or tied, of other classes of their types;
-`families_recurrences.json` those of xLSTM, with every field changed and with several drawn.
+`families_recurrences.json` those of xLSTM and ProphetNet, with every field changed and with several
+drawn.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
