@@ -4,7 +4,7 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.errors import InputError
-from symbolic_cost.importers.launch import recipe
+from symbolic_cost.importers.launch import is_launch_file, recipe
 
 GPT = """torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 8 --hidden-size 96 \\
     --num-attention-heads 8 --seq-length 128 --micro-batch-size 2 --global-batch-size 64 --bf16 \\
@@ -32,6 +32,12 @@ def read(tmp_path, text, name):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     return recipe(path)
+
+
+def test_a_configuration_with_blocks_is_no_file_of_calculon(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "xlstm", "num_blocks": 32}', encoding="utf-8")
+    assert not is_launch_file(path)
 
 
 @pytest.mark.parametrize(

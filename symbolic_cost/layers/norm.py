@@ -16,6 +16,7 @@ class Norm(StrEnum):
     LAYER_BARE = "layer norm without weights"
     LAYER_WRITTEN = "layer norm with a scale, op by op in single precision"
     RMS = "root-mean-square norm with a scale"
+    RMS_AFFINE = "root-mean-square norm with scale and shift"
     RMS_BARE = "root-mean-square norm without weights"
     RMS_WIDE = "root-mean-square norm scaled in single precision"
     RMS_SHIFTED = "root-mean-square norm scaled by one more than its weight, in single precision"
@@ -33,10 +34,10 @@ class Norm(StrEnum):
             scale: axes of its weights; those of the row unless given.
         """
         axes = row if scale is None else scale
+        both = f", *scale[{axes}], *shift[{axes}]"
         weights = {
-            Norm.LAYER: f", *scale[{axes}], *shift[{axes}]",
-            Norm.LAYER_BARE: "",
-            Norm.RMS_BARE: "",
+            **dict.fromkeys((Norm.LAYER, Norm.RMS_AFFINE), both),
+            **dict.fromkeys((Norm.LAYER_BARE, Norm.RMS_BARE), ""),
         }
         learned = weights.get(self, f", *scale[{axes}]")
         return norm(name, f"{tensor}{learned} -> {result}", _FUNCTIONS[self], row)
@@ -48,6 +49,7 @@ _FUNCTIONS = {
     Norm.LAYER_BARE: "layer_norm_bare",
     Norm.LAYER_WRITTEN: "layer_norm_written",
     Norm.RMS: "rms_norm",
+    Norm.RMS_AFFINE: "rms_norm",
     Norm.RMS_BARE: "rms_norm_bare",
     Norm.RMS_WIDE: "rms_norm_wide",
     Norm.RMS_SHIFTED: "rms_norm_shifted",

@@ -112,9 +112,9 @@ class Fields:
         rate = self._read(name, default, _is_rate, _RATE, default)
         return bool(rate > 0)
 
-    def number(self, name: str, default: float) -> Fraction:
-        """Return a positive number, exact."""
-        value = self._read(name, default, _is_number, "a positive number", default)
+    def number(self, name: str, default: float = _MISSING) -> Fraction:
+        """Return a positive number, exact; a default replaces a missing or null one."""
+        value = self._read(name, default, _is_number, "a positive number", 1)
         return Fraction(value)
 
     def share(self, name: str, default: float) -> float:

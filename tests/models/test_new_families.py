@@ -112,6 +112,13 @@ def test_null_is_false_where_the_family_says_true():
         ("flint/a", "head_dim", 21, "a head's width of 21 is odd"),
         ("glm_moe_dsa/a", "n_group", 4, "4 groups do not divide"),
         ("emu3/text", "vq_config", {"embed_dim": 8}, "8: only 4 is declared"),
+        ("xlstm/a", "num_blocks", 9, "9 blocks have states of 4 layers"),
+        ("xlstm/a", "mode", "train", "only .inference. is declared"),
+        ("xlstm/a", "chunk_size", 48, "48 does not divide 16384"),
+        ("xlstm/a", "num_heads", 5, "5 heads do not divide a width of 48"),
+        ("xlstm/a", "qk_dim_factor", None, "null, but xlstm needs it"),
+        ("xlstm/a", "slstm_at", [1], "not understood for xlstm"),
+        ("prophetnet/a", "ngram", 0, "0 is not accepted"),
         ("gemma3n/text", "vision_config", {"architecture": "x"}, "only .mobilenetv5_300m_enc. is"),
     ],
 )

@@ -98,6 +98,20 @@ def falcon(fields: Fields, shape: Shape) -> Model:
     return declared(fields, shape, decoder, heads=1 if single else shared)
 
 
+def xlstm(fields: Fields, shape: Shape) -> Model:
+    """Declare an xLSTM: its blocks have a number of their own, and the layers that of its cache."""
+    blocks = fields.size("num_blocks", fields.size("num_hidden_layers", 32))
+    layers = fields.size("num_hidden_layers", blocks)
+    problem = f"{blocks} blocks have states of {layers} layers (num_hidden_layers)"
+    fields.require(holds=blocks <= layers, problem=problem, name="num_blocks")
+    if blocks < layers:
+        fields.assume("num_hidden_layers", "states that no block reads are not counted")
+    values = {**fields.source.values, "num_hidden_layers": blocks}
+    fields.source = replace(fields.source, values=values)
+    fields.text("weight_mode", "single", ("single", "fused"))
+    return build(fields, shape)
+
+
 def cohere(fields: Fields, shape: Shape) -> Model:
     """Declare a Command R: the larger one normalises every head of queries and keys."""
     normed = fields.flag("use_qk_norm", default=False)

@@ -34,6 +34,7 @@ from symbolic_cost.models.decoders.layouts import (
     lfm3,
     one_each,
     periodic,
+    rounded,
     ruled,
     switched,
 )
@@ -44,6 +45,7 @@ from symbolic_cost.models.decoders.mixers_linear import (
     Dual,
     Griffin,
     LightningMixer,
+    Memory,
     Short,
     StateSpace,
     Time,
@@ -66,6 +68,7 @@ from symbolic_cost.models.decoders.switches import (
     after_norm,
     head_norm,
     heads_gate,
+    memory_bias,
 )
 from symbolic_cost.models.decoders.zamba import Zamba
 
@@ -225,6 +228,16 @@ HYBRIDS: Mapping[str, Decoder] = {
         branch=LAYER,
         reads=Reads(widening=4, kinds=all_of(LINEAR, DENSE)),
         mixers={LINEAR: Time()},
+    ),
+    "xlstm": Decoder(
+        head=Logits("w", steps=Exit.CAP | Exit.LOSS),
+        reads=Reads(
+            {"use_bias": memory_bias},
+            dense_width="hidden_size",
+            inner=rounded,
+            kinds=all_of(LINEAR, DENSE),
+        ),
+        mixers={LINEAR: Memory()},
     ),
     "jamba": Decoder(
         _STILL,

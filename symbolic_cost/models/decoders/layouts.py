@@ -304,3 +304,11 @@ def adjusted(fields: Fields, width: int) -> int:
     if fields.source.values.get("block_ffn_dim_multiplier", 1) is None:
         return 2 * width // 3
     return -(-int(factor * (2 * width // 3)) // multiple) * multiple
+
+
+def rounded(fields: Fields, width: int) -> int:
+    """Return the width of xLSTM's perceptron: a multiple of the embedding's, rounded up."""
+    multiple = fields.size("ffn_round_up_to_multiple_of", 64)
+    # As the class does: in floating point, whose last digit may decide.
+    widened = width * float(fields.number("ffn_proj_factor"))
+    return int((widened + multiple - 1) // multiple * multiple)

@@ -9,11 +9,21 @@ from sympy import Expr, Integer, ceiling
 from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import delta, duality, lightning, rglru, rwkv, short_convolution, ssm
+from symbolic_cost.layers import (
+    delta,
+    duality,
+    lightning,
+    mlstm,
+    rglru,
+    rwkv,
+    short_convolution,
+    ssm,
+)
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.delta import Decay, GatedDelta
 from symbolic_cost.layers.duality import Duality
 from symbolic_cost.layers.lightning import Lightning
+from symbolic_cost.layers.mlstm import MatrixMemory
 from symbolic_cost.layers.rglru import GatedRecurrence
 from symbolic_cost.layers.rwkv import TimeMix
 from symbolic_cost.layers.short_convolution import ShortConv
@@ -113,6 +123,46 @@ class LightningMixer(Chunked):
             "C": fields.size("block_size", 256),
         }
         return self, numbers
+
+
+@dataclass(frozen=True)
+class Memory(Chunked):
+    """xLSTM's matrix memory."""
+
+    layer: MatrixMemory = field(default_factory=MatrixMemory)
+    glossary: ClassVar[Glossary] = mlstm.AXES
+
+    def lengths(self, shape: Shape) -> dict[str, Expr]:
+        chunks = ceiling((shape.l + 1) / symbols.C) - 1  # whole ones: there may be none
+        return super().lengths(shape) | {
+            "h": symbols.h_s,
+            "d": symbols.k_s,
+            "v": symbols.q_s,
+            "y": chunks,
+            **dict.fromkeys(("i", "j"), symbols.C),
+            "n": shape.l - chunks * symbols.C,
+        }
+
+    def read(self, fields: Fields) -> tuple[Memory, dict[str, int]]:
+        heads, chunk = fields.size("num_attention_heads"), fields.size("chunk_size", 64)
+        fields.require(holds=chunk > 1, problem="1 is no chunk", name="chunk_size")
+        longest = fields.size("max_inference_chunksize", 16384)
+        problem = f"a chunk_size of {chunk} does not divide {longest}"
+        fields.require(
+            holds=longest % chunk == 0,
+            problem=problem,
+            name="max_inference_chunksize",
+            other="chunk_size",
+        )
+        numbers = {"h_s": heads, "C": chunk}
+        for symbol, key in (("k_s", "qk_dim_factor"), ("q_s", "v_dim_factor")):
+            # As the class multiplies them: in floating point, whose last digit may decide.
+            width = int(fields.size("hidden_size") * float(fields.number(key)))
+            if width < heads or width % heads != 0:
+                fields.note(key, f"{heads} heads do not divide a width of {width}")
+            numbers[symbol] = max(width // heads, 1)
+        bias = Bias.BOTH if fields.flag("use_bias", default=False) else Bias.NONE
+        return replace(self, layer=replace(self.layer, bias=bias)), numbers
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,13 @@ def every_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     return mlp_bias(attention_bias(decoder, on), on)
 
 
+def memory_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
+    """Change every bias beside xLSTM's memory, those of norms included, but for the last norm."""
+    branch = Branch(Norm.RMS_AFFINE) if on else decoder.branch
+    branches = dict.fromkeys(decoder.mixers, (branch, branch))
+    return replace(mlp_bias(decoder, on), branches=branches)
+
+
 def head_bias(decoder: Decoder, on: bool) -> Decoder:  # noqa: FBT001
     """Change the bias of the output head."""
     head = decoder.head if isinstance(decoder.head, Logits) else Logits()

@@ -7,7 +7,7 @@ from sympy import Expr, Integer, ceiling, floor
 
 from symbolic_cost import symbols
 from symbolic_cost.errors import InputError
-from symbolic_cost.layers import block_attention, local_attention
+from symbolic_cost.layers import block_attention, foreseeing, local_attention
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.block_attention import Blocks
@@ -32,6 +32,7 @@ from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Model, axes
+from symbolic_cost.symbols import exact
 
 
 def build(fields: Fields, shape: Shape) -> Model:
@@ -51,6 +52,8 @@ def build(fields: Fields, shape: Shape) -> Model:
                 problem="source and target share a table and differ in their vocabulary",
                 name="tie_word_embeddings",
             )
+    if fields.family == "prophetnet":
+        return _foreseeing(fields, shape, family, numbers, own)
     if fields.family == "led":
         return _chunked(fields, shape, family, numbers, own)
     if family.experts is None:
@@ -74,6 +77,20 @@ def _chunked(
     known = {**local_attention.AXES, **axes("t_u key-token")}
     source = Source(padded.l, sizes, known)
     return declared(fields, shape, family, numbers, own, source=source, places=places)
+
+
+def _foreseeing(
+    fields: Fields, shape: Shape, family: Seq2Seq, numbers: Numbers, own: Numbers
+) -> Model:
+    """Declare an encoder-decoder whose target has streams that foresee, as ProphetNet."""
+    numbers["n_rel"], ahead = fields.size("num_buckets", 32), fields.size("ngram", 2)
+    known = lengths(shape, GENERATED)
+    tokens = exact(known["l_t"])
+    keys = tokens + exact(known["cached"] or 0)
+    sizes: Tables = dict.fromkeys(("o", "m"), (1 + ahead) * tokens)
+    sizes |= {"u": keys, "t_g": keys + tokens, "l_g": tokens, "n_g": ahead, "n_u": ahead}
+    source = Source(exact(known["l"]), sizes, foreseeing.AXES)
+    return declared(fields, shape, family, numbers, own, source=source)
 
 
 def bart_numbers(fields: Fields, family: Seq2Seq) -> tuple[Seq2Seq, Numbers, Numbers]:

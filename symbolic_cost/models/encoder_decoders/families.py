@@ -8,6 +8,7 @@ from symbolic_cost.layers.attention import Attention, Bias, HeadNorm, Projection
 from symbolic_cost.layers.attention_core import GROUPED, AttentionCore, Step
 from symbolic_cost.layers.block_attention import Blocks
 from symbolic_cost.layers.embeddings import COMPUTED, PLACES, Change, Words
+from symbolic_cost.layers.foreseeing import Ahead, Foreseeing, Foreseen
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Output, Predicted
 from symbolic_cost.layers.local_attention import Neighbours
@@ -90,6 +91,13 @@ SEQ2SEQ: Mapping[str, Seq2Seq] = {
         last=None,
         tables=("@source", "@token"),
         reads=Reads(offset=1, function="relu", untied=True),
+    ),
+    "prophetnet": replace(
+        BART,
+        reads=Reads(),
+        far=Foreseeing(**vars(BART.attention)),
+        ahead=Ahead(),
+        heads={GENERATED: Foreseen()},
     ),
     "m2m_100": replace(PEGASUS, words=replace(_BARE_WORDS, tables={"position": COMPUTED})),
     **dict.fromkeys(("t5", "mt5"), T5),

@@ -22,6 +22,7 @@ from symbolic_cost.layers.attention_core import SLIDING, Positions, Step
 from symbolic_cost.layers.block_attention import Blocks
 from symbolic_cost.layers.codebooks import PredictedCodes
 from symbolic_cost.layers.embeddings import PLACES, Words
+from symbolic_cost.layers.foreseeing import Foreseen
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
 from symbolic_cost.layers.local_attention import Neighbours
@@ -59,7 +60,7 @@ TOKENS_OF_SOURCE = "ForTokenClassification"
 RECORDED = "ForAudioClassification"
 
 
-Head = Predicted | PredictedCodes | Classes | Averaged
+Head = Predicted | PredictedCodes | Classes | Averaged | Foreseen
 HEADS: Mapping[str, Head] = {
     GENERATED: Predicted(output=Output.TIE),
     SEQUENCE: Classes(hidden=TANH),
@@ -101,6 +102,8 @@ class Seq2Seq:
         experts: that some layers have in place of the perceptron, or None.
         capacity: slots of the experts per chosen token; above 1 where they are padded.
         near: attention of the source where it is another; its positions are padded for Neighbours.
+        far: attention of the target where it is another.
+        ahead: embedding of the target where it is another.
         last: norm after the blocks, or None.
         last_dropped: whether what it gives is dropped out.
         tables: names of the token tables of source and target.
@@ -111,6 +114,8 @@ class Seq2Seq:
     entry: Sound | None = None
     attention: Attention = ATTENTION
     near: Attention | None = None
+    far: Attention | None = None
+    ahead: Words | None = None
     perceptron: MLP | GatedMLP = field(default_factory=MLP)
     target: GatedMLP | None = None
     experts: MixtureOfExperts | None = None
@@ -172,7 +177,7 @@ class Seq2Seq:
 
     def _decoder(self, sizes: Sizes) -> Iterator[Part]:
         names = TO_TARGET | sizes.own_axes()
-        entry = replace(self.words, token=self.tables[1]).ops()
+        entry = replace(self.ahead or self.words, token=self.tables[1]).ops()
         yield Part("decoder.embedding", retitled(entry, names))
         yield from self._once("decoder", names)
         takes = {
@@ -223,7 +228,8 @@ class Seq2Seq:
     ) -> tuple[Op, ...]:
         causal = replace(self._core(), steps=self._core().steps | Step.MASK)
         at = SLIDING if sliding else SOURCE
-        own = replace(self.attention, at=at, cache=CacheKind.HEADS, core=causal)
+        own = self.far or self.attention
+        own = replace(own, at=at, cache=CacheKind.HEADS, core=causal)
         first = self.branch.around("attention", own.ops(), "x", "attended", **self._outside())
         cross = CrossAttention(
             TARGET,
