@@ -55,6 +55,8 @@ class Output(Flag):
     """The loss keeps logits in single precision."""
     CAP = auto()
     """Logits are squeezed by a tanh."""
+    SPARE = auto()
+    """A second bias is stored beside the one that is added."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Predicted:
             einsum("logits", f"normed[b l {self.width}], {weight}{bias} -> {result}[b l v]"),
             *((cap,) if capped else ()),
             cross_entropy("loss", loss, row="v", single=Output.SINGLE in self.output),
+            *((stored("spare", bias="v"),) if Output.SPARE in self.output else ()),
         )
 
     def having(self, part: Output, *, on: bool) -> Predicted:

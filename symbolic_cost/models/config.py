@@ -1,5 +1,6 @@
 """From a config.json to a model: the registry of families and the importer."""
 
+import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ from symbolic_cost.models.positions import spare_positions
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.models.sources import document
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.trained import training_all_but
 from symbolic_cost.records import dataclass, field, replace
 
 Source = str | Path | Mapping[str, Any] | Document
@@ -88,6 +90,9 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     module, _, function = family.builder.partition(":")
     build: Builder = getattr(import_module(f"{__package__}.{module}"), function)
     model = replace(build(fields, shape), name=name, family=name)
+    if family.untrained:
+        never = re.compile("|".join(family.untrained))
+        model = training_all_but(model, lambda *path: never.fullmatch(".".join(path)) is not None)
     if unlike(name, inner.values):
         model = replace(model, notes=(*model.notes, UNCHECKED))
     dtype = config.values.get("dtype") or config.values.get("torch_dtype")

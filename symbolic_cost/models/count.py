@@ -183,7 +183,8 @@ def _bytes(source: Imported) -> dict[str, int | str | None]:
 
 def _trained(model: Model) -> dict[str, int | str | None]:
     """Return what is trained, where that is not everything."""
-    if model.trains == ALL:
+    weights = (weight for part in model.parts for op in part.ops for weight in op.weights)
+    if model.trains == ALL and all(weight.needs_gradient for weight in weights):
         return {}
     return {"trained": model.trains, "params_trained": _exact_integer(trained_parameters(model))}
 

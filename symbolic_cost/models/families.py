@@ -20,6 +20,7 @@ is a table that says what is its own, or more:
     whole = "clip"                             # what it is read as a section of, and not alone
     alike = ["moe_topk"]                       # lists of one value per layer, which must be alike
     spare = {pad_token_id = 1}                 # positions begin behind the row of a field
+    untrained = ["embedding.angles.w"]         # weights, as regular expressions, that never learn
 
 A key of a configuration is understood if its builder read it, if it is costless for the family or
 (keys.toml) for all, or if it stands at a fixed or harmless value; see `Fields.refuse`. A builder
@@ -55,6 +56,7 @@ class Family:
     alike: tuple[str, ...] = ()
     whole: str = ""
     spare: Mapping[str, int] = field(default_factory=dict)
+    untrained: tuple[str, ...] = ()
 
 
 class Registry(Mapping[str, Family]):
@@ -105,7 +107,8 @@ def _family(record: dict[str, Any]) -> Family:
     suffixes = (*suffixes, *record.pop("further", ()))
     heads = tuple(record.pop("heads", (f"{prefix}{suffix}" for suffix in suffixes)))
     aliases = {name: tuple(others) for name, others in record.pop("aliases", {}).items()}
-    record |= {key: tuple(record.get(key, ())) for key in ("costless", "headed", "merged", "alike")}
+    lists = ("costless", "headed", "merged", "alike", "untrained")
+    record |= {key: tuple(record.get(key, ())) for key in lists}
     return Family(heads=heads, aliases=aliases, **record)
 
 

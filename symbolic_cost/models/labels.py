@@ -7,6 +7,14 @@ from symbolic_cost.models.fields import Fields
 _OF_IMAGES = "ForImageClassification"
 
 
+def span_of(fields: Fields) -> int:
+    """Return 2, the beginning and the end of a span, whatever is said to be labelled."""
+    ends = ("begin", "end")
+    fine = classes_of(fields) == len(ends)
+    fields.require(holds=fine, problem="2, begin and end, are accepted", name="num_labels")
+    return len(ends)
+
+
 def classes_of(fields: Fields) -> int:
     """Return how many classes the configuration labels.
 

@@ -125,7 +125,7 @@ def _term(text: str) -> _Term:
 
 def _weights_of_term(model: Model, term: _Term) -> set[Key]:
     """Return the weights that a term means."""
-    every = {key_of(part, weight) for part, _, weight in _weights(model)}
+    every = {key_of(part, one) for part, _, one in _weights(model) if one.needs_gradient}
     meant, paths = set[Key](), _paths(model)
     problems = []
     for name in term.names:
@@ -136,7 +136,7 @@ def _weights_of_term(model: Model, term: _Term) -> set[Key]:
         problems += _twice(name, paths_below)
     if problems:
         raise InputError(problems)
-    left = every - meant if term.but else meant
+    left = every - meant if term.but else meant & every
     if not left:
         raise InputError(f"train: {quote(term.text)} leaves no weight that is trained")
     return left

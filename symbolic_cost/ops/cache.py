@@ -3,11 +3,12 @@
 A cache joins the new positions of a tensor to the kept ones, so it is a view to a longer axis.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.errors import PatternError
-from symbolic_cost.ops.op import AxesMap, OperandMap
+from symbolic_cost.ops.op import AxesMap, Op, OperandMap
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.view import View, view
 from symbolic_cost.records import dataclass
@@ -26,6 +27,11 @@ class Cache(View):
     def caches(self) -> tuple[Operand, ...]:
         """Return the positions that are kept after the step."""
         return (replace(self.outputs[0], axes=self.kept),)
+
+
+def uncached(ops: Iterable[Op]) -> tuple[Op, ...]:
+    """Return the ops of a model that takes no further step, for which it would keep anything."""
+    return tuple(View(op.path, op.pattern) if isinstance(op, Cache) else op for op in ops)
 
 
 def cache(name: str, pattern: str, kept: str) -> Cache:

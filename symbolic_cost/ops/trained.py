@@ -50,13 +50,25 @@ def trained_parameters(model: Model) -> Expr:
     return add(*sizes.values())
 
 
+def training_all_but(model: Model, fixed: Callable[[str, str], bool]) -> Model:
+    """Return a model whose layers were made with weights that never learn.
+
+    Args:
+        model: trained as a whole.
+        fixed: whether a weight is one of these, by the path of its part and its tensor.
+    """
+    weights = ((part, weight) for part in model.parts for op in part.ops for weight in op.weights)
+    learning = (key_of(part, w) for part, w in weights if not fixed(part.path, w.tensor))
+    return training_only(model, frozenset(learning))
+
+
 def training_only(model: Model, learning: frozenset[Key]) -> Model:
     """Return a model of which these weights alone are trained."""
     marks = _Marks(learning, dict.fromkeys(_shared(model), False), model.stored)
     flows: dict[str, bool] = {OUTSIDE: True}
     parts: list[Part] = []
     for part, sources in zip(model.parts, model.sources.values(), strict=True):
-        entry = {port: flows[source] for port, source in sources.items()}
+        entry = {port: flows.get(source, True) for port, source in sources.items()}
         flowing = marks.through(part, entry)
         streams = [port for port in part.streams if sources[port] != OUTSIDE]
         starts = not all(entry[port] for port in streams)

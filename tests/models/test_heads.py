@@ -107,7 +107,8 @@ def test_a_text_model_has_no_images():
     ("name", "changes", "text"),
     [
         ("BertModel", {"extra_mixer": 4}, "extra_mixer.*not understood"),
-        ("BertForMaskedLM", {"tie_word_embeddings": False}, "an untied head has a second bias"),
+        ("MT5ForQuestionAnswering", {"num_labels": 5}, "begin and end, are accepted"),
+        ("BertForQuestionAnswering", {"num_labels": 1}, "begin and end, are accepted"),
         ("GteModel", {"num_attention_heads": 32}, "cannot be rotated in pairs"),
         ("ViTModel", {"patch_size": 65}, "do not fit an image"),
         ("ConvNextForImageClassification", {"num_stages": 3}, "contradicts the 4 of depths"),

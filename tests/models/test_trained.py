@@ -17,6 +17,7 @@ from symbolic_cost.models.count import count
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.training import training
 from symbolic_cost.ops.derive import cost
+from tests.models.test_families_truth import TRUTH as TRUTH_OF_FAMILIES
 
 TRUTH = json.loads(
     (Path(__file__).parents[1] / "golden" / "torch_trained.json").read_text(encoding="utf-8")
@@ -30,6 +31,10 @@ ENTRIES = [
     )
     for number, entry in enumerate(TRUTH["entries"])
 ]
+UNTRAINED = json.loads(
+    (Path(__file__).parents[1] / "golden" / "untrained.json").read_text(encoding="utf-8")
+)
+"""Trained parameters of configurations of families_truth.json and others, as PyTorch has them."""
 UNKNOWN = {"llava"}
 """Families whose saved bytes are said to be unchecked."""
 
@@ -64,6 +69,26 @@ def test_other_kernels_and_precisions_keep_what_torch_keeps(entry, run):
 
 def test_families_said_to_be_checked_are():
     assert {entry["config"]["model_type"] for entry in TRUTH["entries"]} == FROZEN | UNKNOWN
+
+
+@pytest.mark.parametrize("name", UNTRAINED)
+def test_weights_that_are_made_without_gradients_are_not_trained(name):
+    config = TRUTH_OF_FAMILIES[name]["config"]
+    counts = count(config, 1, 64)
+    assert counts["trained"] == "all"
+    assert counts["params_trained"] == UNTRAINED[name] < counts["params"]
+    model = bound(from_config(config, Shape(Integer(1), Integer(64))))
+    table = cost(model, preset(RULES["float32"]))
+    assert table.total(Quantity.WEIGHT_GRADIENT) == 4 * UNTRAINED[name]
+
+
+def test_tables_without_gradients_stay_so_whatever_is_named():
+    config = TRUTH_OF_FAMILIES["pegasus/a"]["config"]
+    trained = count(config, 1, 64, train="all-but:decoder.norm")["params_trained"]
+    assert trained == UNTRAINED["pegasus/a"] - 2 * config["d_model"]
+    with pytest.raises(InputError, match="leaves no weight that is trained"):
+        count(config, 1, 64, train="encoder.embedding.position")
+    assert count(config, 1, 64, train="lora:r=4,q,v")["flops_decode"] is not None
 
 
 def test_counts_say_what_is_trained():

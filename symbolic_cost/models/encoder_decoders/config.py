@@ -15,6 +15,7 @@ from symbolic_cost.layers.embeddings import Change
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Averaged, Classes
 from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.models.encoder_decoders.families import SEQ2SEQ
 from symbolic_cost.models.encoder_decoders.seq2seq import (
@@ -29,7 +30,7 @@ from symbolic_cost.models.encoders.config import Numbers, chunks
 from symbolic_cost.models.encoders.encoder import SEQUENCE, SPAN, TRUNK
 from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.functions import CORES, FUNCTIONS
-from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.labels import classes_of, span_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Model, axes
 from symbolic_cost.symbols import exact
@@ -137,6 +138,8 @@ def t5(fields: Fields, shape: Shape) -> Model:
         "n_rel": fields.size("relative_attention_num_buckets", 32),
     }
     _check_function(fields, projection)
+    if fields.head.endswith(SPAN):
+        span_of(fields)
     if fields.head.endswith((ENCODER_ONLY, TOKENS_OF_SOURCE)):
         masked = fields.flag("is_decoder", default=False)
         fields.require(holds=not masked, problem="only false is declared", name="is_decoder")
@@ -300,6 +303,8 @@ def _headed(fields: Fields, family: Seq2Seq, head: str) -> Seq2Seq:
         fields.note(
             "tie_word_embeddings", "only true is declared: source, target and head share a table"
         )
+    if not tied and head == GENERATED and family.distances is not Distances.NONE:
+        fields.assume("tie_word_embeddings", "a head of its own, which Transformers 5 ties")
     return family.tied(tied=tied) if head == GENERATED else family
 
 

@@ -16,7 +16,7 @@ from symbolic_cost.layers.local_attention import Neighbours
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.span_convolution import Spans
-from symbolic_cost.models.build import Fields, Shape, classes_of, is_size
+from symbolic_cost.models.build import Fields, Shape, classes_of, is_size, span_of
 from symbolic_cost.models.encoders import characters
 from symbolic_cost.models.encoders.changes import CHANGES, Tables, or_none
 from symbolic_cost.models.encoders.characters import Characters
@@ -25,6 +25,7 @@ from symbolic_cost.models.encoders.encoder import (
     MULTIPLE,
     PAIRED,
     SEQUENCE,
+    SPAN,
     TRUNK,
     Assumed,
     Encoder,
@@ -40,6 +41,12 @@ from symbolic_cost.symbols import exact
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}
 
+_TIED = ("jina_bert", "mobilebert", "new")
+"""Families whose untied head is not declared."""
+_ONE_BIAS = frozenset(
+    ("convbert", "distilbert", "electra", "esm", "flaubert", "gte", "modernbert", "xlm", "xlnet")
+)
+"""Families whose untied head has one bias; of others it has two, which are one where it is tied."""
 _APART = ("luke", "rembert")
 """Families whose output head has a weight of its own, whatever the configuration says."""
 
@@ -212,7 +219,8 @@ def _sized(
 def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
     own = family.heads.get(head)
     if isinstance(own, Classes):
-        return {"n_classes": family.traits.classes.get(head) or classes_of(fields)}
+        labelled = span_of if head == SPAN else classes_of
+        return {"n_classes": family.traits.classes.get(head) or labelled(fields)}
     if isinstance(own, Cells) and own.classes:
         return {"n_classes": fields.size("num_aggregation_labels")}
     if isinstance(own, Projected):
@@ -277,13 +285,14 @@ _FOLLOWING = frozenset(
 def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
     untied = Assumed.OWN_HEAD in family.traits.assumed
     tied = fields.flag("tie_word_embeddings", default=not untied)
-    if not tied and not untied and head in (MASKED, PAIRED):
-        fields.note(
-            "tie_word_embeddings", "only true is declared: an untied head has a second bias"
-        )
+    head = MASKED if head == PAIRED and PAIRED not in family.heads else head
     output = family.heads.get(head)
     if isinstance(output, Predicted):
+        parted = not tied and not untied and fields.family not in _APART
+        if parted and fields.family in _TIED:
+            fields.note("tie_word_embeddings", "only true is declared")
         output = output.having(Output.TIE, on=tied and fields.family not in _APART)
+        output = output.having(Output.SPARE, on=parted and fields.family not in _ONE_BIAS)
         if output.hidden and fields.family in _FOLLOWING:
             own = replace(output.hidden, function=family.perceptron.function)
             output = replace(output, hidden=own)

@@ -195,7 +195,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             _POOLED,
             words=Words("w_t", changes=Change.LATE),
             attention=Fourier(core=ATTENTION.core),
-            traits=Traits(function="gelu_new", assumed=Assumed.DROP | Assumed.PROJECT),
+            traits=Traits(tables={"w_t": "hidden_size"}, function="gelu_new", assumed=Assumed.DROP),
         ),
         "nystromformer": replace(
             _BARE,

@@ -152,7 +152,7 @@ def _waves(fields: Fields, _: Shape) -> Tables:
     """Return the waves of BROS's distances between boxes: a quarter of the features."""
     e, sides = fields.size("hidden_size"), fields.size("dim_bbox", 8)
     fields.require(
-        holds=e // 4 % (2 * sides) == 0,
+        holds=e // 4 % (2 * sides) == 0 < e // 4,
         problem=f"a sine and a cosine of {sides} sides do not make a quarter of {e}",
         name="dim_bbox",
     )

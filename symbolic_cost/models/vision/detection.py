@@ -26,6 +26,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields and declare the detector."""
     backbone, fixed = residual(fields)
     layers = _NETWORKS[fields.family](fields)
+    if fields.head.endswith("Model"):
+        layers = {name: layer for name, layer in layers.items() if name != "heads"}
     sides = sides_of(fields, SIDES, said=False)
     whole = Chain({"backbone": backbone, **layers})
     source = _SOURCES.get(fields.family, "carion-2020")

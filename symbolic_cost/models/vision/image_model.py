@@ -7,7 +7,7 @@ from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.trails import parts
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.ops.declare import Axis, Model, Role
-from symbolic_cost.ops.trained import key_of, training_only
+from symbolic_cost.ops.trained import training_all_but
 
 
 def sides_of(fields: Fields, default: tuple[int, int], *, said: bool = True) -> tuple[int, int]:
@@ -55,11 +55,4 @@ def pictured(
     known = {**trail.glossary, "b": Axis("b", Role.BATCH)}
     declared = parts(trail, fields.family)
     model = Model(fields.family, declared, trail.sizes, source=source, axes=known)
-    learning = (
-        key_of(part, weight)
-        for part in model.parts
-        for op in part.ops
-        for weight in op.weights
-        if not weight.tensor.startswith(fixed)
-    )
-    return training_only(model, frozenset(learning))
+    return training_all_but(model, lambda _, tensor: tensor.startswith(fixed))
