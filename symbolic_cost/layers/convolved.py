@@ -3,12 +3,11 @@
 Axes: as the trail makes them; y positions, one before them that is no part of the map.
 """
 
-from math import isqrt
+from math import isqrt, prod
 
 from symbolic_cost.layers.conv import BatchNorm, Chain, Depthwise, Layer, Maps, Trail
 from symbolic_cost.layers.maps import attended
 from symbolic_cost.layers.upsampling import Grid
-from symbolic_cost.ops.declare import einsum, pointwise
 from symbolic_cost.records import dataclass
 
 
@@ -33,7 +32,6 @@ class Projected:
         start = trail.at
         batch, channel, *own = start.axes
         h, d = trail.heads(self.heads, trail.length(channel))
-        bias = f" + *bias[{h} {d}]" if self.bias else ""
         made: dict[str, Maps] = {}
         for part, (stride, pad) in {
             "q": (1, self.kernel // 2),
@@ -46,19 +44,14 @@ class Projected:
                 places = made["k"].axes[1:-2]
             else:
                 places = trail.at.axes[2:] if part == "k" else tuple(own)
-            taken = Maps(trail.at.tensor, trail.at.axes)
-            if part == "v" or (part == "q" and taken.axes[2:] != places):
-                same = Maps(f"{name}.{part}_same", (batch, channel, *places))
-                laid = " ".join(a for a in taken.axes[2:])
-                trail.ops.append(pointwise(same.tensor, f"{taken} -> {same}", "copy", laid=laid))
-                taken = same
-            made[part] = Maps(f"{name}.{part}", (batch, *places, h, d))
-            weight = f"*w[{channel} {h} {d}]{bias}"
-            trail.ops.append(einsum(f"{name}.{part}_of", f"{taken}, {weight} -> {made[part]}"))
-        context = attended(name, trail, *(str(made[part]) for part in "qkv"))
-        result = Maps(name, start.axes)
-        out = f"*w[{h} {d} {channel}] + *bias[{channel}]"
-        trail.add(einsum(f"{name}.proj", f"{context}, {out} -> {result}"), result)
+            old = trail.at.axes[2:]
+            if part == "v" or (part == "q" and old != places):
+                axes = (batch, channel, *places)
+                trail.pointwise(f"{name}.{part}_same", "copy", axes=axes, laid=old)
+            axes, to = (batch, *places, h, d), f"{name}.{part}"
+            made[part] = trail.product(f"{to}_of", trail.at, axes, to=to, bias=self.bias)
+        context = attended(name, trail, *made.values())
+        trail.at = trail.product(f"{name}.proj", context, start.axes, to=name)
 
     def _convolved(self, name: str, trail: Trail, stride: int, padding: int) -> None:
         """Declare a convolution of the map, and the token before what it gives, if there is one."""
@@ -72,14 +65,9 @@ class Projected:
         if sequence is None:
             return
         batch, channel, *sides = trail.at.axes
-        length = 1
-        for side_axis in sides:
-            length *= trail.length(side_axis)
-        row = trail.new_axis("y", length + 1)
-        laid = " ".join((*sides, sequence.axes[2]))
-        result = Maps(f"{name}.all", (batch, channel, row))
-        pattern = f"{trail.at}, {sequence} -> {result}"
-        trail.add(pointwise(result.tensor, pattern, "copy", laid=laid), result)
+        row, laid = prod(map(trail.length, sides)) + 1, (*sides, sequence.axes[2])
+        axes = (batch, channel, trail.new_axis("y", row))
+        trail.pointwise(f"{name}.all", "copy", sequence, axes=axes, laid=laid)
 
 
 _FLAT = 3

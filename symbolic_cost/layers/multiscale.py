@@ -32,9 +32,7 @@ class MultiscaleAttention:
         batch, channel, *sides = start.axes
         three, h = trail.new_axis("m", 3), trail.new_axis("h", trail.length(channel) // self.width)
         d = trail.new_axis("d", self.width)
-        parts = Maps(f"{name}.parts", (batch, three, h, d, *sides))
-        weight = f"*w[{channel} {three} {h} {d}]"
-        trail.ops.append(einsum(f"{name}.parts", f"{start}, {weight} -> {parts}"))
+        parts = trail.product(f"{name}.parts", start, (batch, three, h, d, *sides), bias=False)
         scales = [
             parts,
             *(self._around(f"{name}.around{k}", k, parts, trail) for k in self.kernels),
@@ -53,14 +51,13 @@ class MultiscaleAttention:
         channels, at = f"{three} {h} {d}", " ".join(positions)
         summed = f"{name}.summed[{batch} {channels} {at}]"
         other, single = trail.new_axis("d", self.width), " ".join(trail.window((1, 1)))
-        mixed = Maps(name, parts.axes)
         plain = f"{name}.mixed[{batch} {three} {h} {other} {at}]"
         trail.ops += [
             conv(f"{name}.deep", f"{parts}, *w[{channels} {' '.join(window)}] -> {summed}"),
             conv(f"{name}.mix", f"{summed}, *w[{three} {h} {d} {other} {single}] -> {plain}"),
-            pointwise(f"{name}.same", f"{plain} -> {mixed}", "copy", laid=f"{other} {at}"),
         ]
-        return mixed
+        laid = (other, *positions)
+        return trail.made(f"{name}.same", "copy", plain, axes=parts.axes, laid=laid, to=name)
 
 
 def _seen(name: str, parts: Maps, trail: Trail) -> Maps:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Residual, Trail
 from symbolic_cost.layers.maps import Mix, plus
-from symbolic_cost.ops.declare import Op, pointwise
+from symbolic_cost.ops.declare import Op
 from symbolic_cost.ops.unread import stored, unread, unused_weights
 from symbolic_cost.records import dataclass
 
@@ -58,10 +58,9 @@ class Learned:
 
     def declare(self, name: str, trail: Trail) -> None:
         axes = trail.new_axis("c", self.channels), trail.new_axis("y", self.positions)
-        batch = trail.at.axes[0]
-        result = Maps(name, (batch, *axes))
-        pattern = f"!{name}.samples[{batch}]:buffer, *table[{' '.join(axes)}] -> {result}"
-        trail.add(pointwise(name, pattern, "copy"), result)
+        batch, table = trail.at.axes[0], f"*table[{' '.join(axes)}]"
+        samples = f"!{name}.samples[{batch}]:buffer"
+        trail.at = trail.made(name, "copy", samples, table, axes=(batch, *axes))
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,9 @@ class Filled:
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *places = trail.aside[self.title].axes
-        row, own = trail.new_axis("p", self.rows), tuple(map(trail.copy, places))
-        result = Maps(name, (batch, channel, *own))
-        taken = f"!{name}.samples[{batch}]:buffer, *table[{row} {channel}]"
-        trail.add(pointwise(name, f"{taken} -> {result}", "copy", laid=row), result)
+        row, axes = trail.new_axis("p", self.rows), (batch, channel, *map(trail.copy, places))
+        taken = f"!{name}.samples[{batch}]:buffer", f"*table[{row} {channel}]"
+        trail.at = trail.made(name, "copy", *taken, axes=axes, laid=[row])
 
 
 @dataclass(frozen=True)
@@ -174,11 +172,9 @@ class FrozenNorm:
     """A norm of every channel by constants: what it scales and shifts by is no parameter."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        channel, axes = trail.at.axes[1], trail.at.axes
         for part, function in (("scale", "mul"), ("shift", "add")):
-            result = Maps(f"{name}.{part}d", axes)
-            taken = f"{trail.at}, !{name}.{part}[{channel}]:buffer"
-            trail.add(pointwise(f"{name}.{part}", f"{taken} -> {result}", function), result)
+            known = f"!{name}.{part}[{trail.at.axes[1]}]:buffer"
+            trail.pointwise(f"{name}.{part}", function, known, to=f"{name}.{part}d")
 
 
 def rebuilt(layer: Layer, change: Callable[[Layer], Layer]) -> Layer:

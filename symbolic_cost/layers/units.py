@@ -6,7 +6,7 @@ Axes: as the trail makes them; n units, l queries and t keys of one, s queries o
 from math import prod
 
 from symbolic_cost.layers.conv import Maps, Trail
-from symbolic_cost.ops.declare import Op, einsum, pointwise, pool, softmax, unread, view
+from symbolic_cost.ops.declare import Op, einsum, pool, softmax, unread, view
 from symbolic_cost.records import dataclass
 
 
@@ -35,40 +35,35 @@ class Units:
         )
         l = trail.new_axis("l", left_over)
         h, d = trail.heads(self.heads, self.width)
-        part = f"{name}.part[{batch} {n} {t} {channel}]"
-        there, rows = (f"[{batch} {n} {x} {h} {d}]" for x in (t, l))
-        trail.ops.append(
-            pointwise(f"{name}.units", f"{start} -> {part}", "copy", laid=" ".join(sides))
-        )
-        weight = f"*w[{channel} {h} {d}] + *bias[{h} {d}]"
-        trail.ops += [
-            einsum(f"{name}.{x}", f"{part}, {weight} -> {name}.{x}_{there}") for x in "qkv"
-        ]
-        trail.ops += self._further(name, trail, there)
-        asked, q = f"{name}.q_{there}", f"{name}.q{rows}"
+        axes, to = (batch, n, t, channel), f"{name}.part"
+        part = trail.made(f"{name}.units", "copy", start, axes=axes, laid=sides, to=to)
+        heads = (batch, n, t, h, d)
+        asked, k, v = (trail.product(f"{name}.{x}", part, heads, to=f"{name}.{x}_") for x in "qkv")
+        trail.ops += self._further(name, trail, asked, k)
+        q, context = (Maps(f"{name}.{x}", (batch, n, l, h, d)) for x in "qc")
         if self.step > 1:
             trail.ops.append(pool(f"{name}.most", f"{asked} -> {q}", "max_pool", s))
         else:
             trail.ops.append(view(f"{name}.asked", f"{asked} -> {q}"))
         square = f"[{batch} {n} {h} {l} {t}]"
         new = trail.new_axis("c", self.width)
-        done = f"{name}.done[{batch} {n} {l} {new}]"
         trail.ops += [
-            einsum(f"{name}.scored", f"{q}, {name}.k_{there} -> {name}.scores{square}"),
+            einsum(f"{name}.scored", f"{q}, {k} -> {name}.scores{square}"),
             softmax(f"{name}.softmax", f"{name}.scores{square} -> {name}.p{square}", row=t),
-            einsum(f"{name}.attend", f"{name}.p{square}, {name}.v_{there} -> {name}.c{rows}"),
-            einsum(f"{name}.proj", f"{name}.c{rows}, *w[{h} {d} {new}] + *bias[{new}] -> {done}"),
+            einsum(f"{name}.attend", f"{name}.p{square}, {v} -> {context}"),
         ]
+        done = (batch, n, l, new)
+        trail.at = trail.product(f"{name}.proj", context, done, to=f"{name}.done")
         left = [trail.new_axis(a[0], trail.length(a) // self.step) for a in sides]
-        result = Maps(name, (batch, new, *(left if self.step > 1 else sides)))
-        trail.add(pointwise(f"{name}.back", f"{done} -> {result}", "copy", laid=f"{n} {l}"), result)
+        whole = (batch, new, *(left if self.step > 1 else sides))
+        trail.pointwise(f"{name}.back", "copy", axes=whole, laid=(n, l), to=name)
 
     def _counts(self, sides: list[int]) -> tuple[int, int, int]:
         """Return the units of a map, and positions and queries of each."""
         each = self.queries * self.step**2 or prod(sides)
         return prod(sides) // each, each, each // self.step**2
 
-    def _further(self, name: str, trail: Trail, there: str) -> tuple[Op, ...]:  # noqa: ARG002 - of others
+    def _further(self, name: str, trail: Trail, q: Maps, k: Maps) -> tuple[Op, ...]:  # noqa: ARG002 - of others
         """Declare what else is made of queries and keys."""
         return ()
 
@@ -90,16 +85,10 @@ class Squares(Units):
         units = prod(-(-length // side) for length, side in zip(sides, own, strict=True))
         return units, prod(own), prod(side // self.step for side in own)
 
-    def _further(self, name: str, trail: Trail, there: str) -> tuple[Op, ...]:
-        batch, n, t, h, d = there.strip("[]").split()
+    def _further(self, name: str, trail: Trail, q: Maps, k: Maps) -> tuple[Op, ...]:
+        batch, n, t, h, d = q.axes
         other = trail.copy(h)
-        keys = f"{name}.k_heads[{batch} {n} {t} {other} {d}]"
-        return unread(
-            (
-                view(f"{name}.k_heads", f"{name}.k_{there} -> {keys}"),
-                einsum(
-                    f"{name}.heads",
-                    f"{name}.q_{there}, {keys} -> {name}.between[{batch} {n} {t} {h} {other}]",
-                ),
-            )
-        )
+        keys = Maps(f"{name}.k_heads", (batch, n, t, other, d))
+        between = f"{name}.between[{batch} {n} {t} {h} {other}]"
+        heads = einsum(f"{name}.heads", f"{q}, {keys} -> {between}")
+        return unread((view(keys.tensor, f"{k} -> {keys}"), heads))

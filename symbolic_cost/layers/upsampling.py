@@ -9,7 +9,6 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.ops.conv import TransposedConv
 from symbolic_cost.ops.conv import conv as convolution
-from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.records import dataclass
 
 
@@ -91,11 +90,10 @@ def beside(name: str, tensors: list[Maps], trail: Trail) -> None:
     if len({tuple(map(trail.length, tensor.axes[2:])) for tensor in tensors}) > 1:
         raise InputError(f"{name}: maps of one size stand side by side")
     every = trail.new_axis("c", sum(trail.length(tensor.axes[1]) for tensor in tensors))
-    result = Maps(name, (trail.at.axes[0], every, *trail.at.axes[2:]))
-    axes = dict.fromkeys(axis for tensor in tensors for axis in tensor.axes)
-    laid = " ".join(axis for axis in axes if axis not in result.axes)
-    pattern = f"{', '.join(map(str, tensors))} -> {result}"
-    trail.add(pointwise(name, pattern, "copy", laid=laid), result)
+    axes = (trail.at.axes[0], every, *trail.at.axes[2:])
+    known = dict.fromkeys(axis for tensor in tensors for axis in tensor.axes)
+    laid = [axis for axis in known if axis not in axes]
+    trail.at = trail.made(name, "copy", *tensors, axes=axes, laid=laid)
 
 
 @dataclass(frozen=True)

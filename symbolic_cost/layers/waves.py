@@ -72,11 +72,8 @@ class Memory:
             y = f"{name}.{i}"
             trail.ops += scope(y, retitled((Cell.LSTM.op(),), titles), x=x, y=y)
             x, old = y, new
-        same = Maps(f"{name}.end", start.axes)
-        trail.ops.append(
-            pointwise(same.tensor, f"{x}[{batch} {place} {old}] -> {same}", "copy", laid=old)
-        )
-        trail.at = same
+        last = Maps(x, (batch, place, old))
+        trail.at = trail.made(f"{name}.end", "copy", last, axes=start.axes, laid=[old])
         trail.pointwise(name, "add", start)
 
 

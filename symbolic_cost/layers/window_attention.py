@@ -46,39 +46,35 @@ class Windowed:
         n = trail.new_axis("n", prod(-(-length // side) for length in lengths))
         l, t = trail.new_axis("l", side**2), trail.new_axis("t", side**2)
         h, d = trail.heads(self.heads, trail.length(channel))
-        part = f"{name}.part[{batch} {n} {l} {channel}]"
-        laid = " ".join(sides)
+        axes, to = (batch, n, l, channel), f"{name}.part"
+        part = trail.made(f"{name}.windows", "copy", start, axes=axes, laid=sides, to=to)
         rows, there = (f"{batch} {n} {x} {h} {d}" for x in (l, t))
+        for letter in "qkv":
+            self._projected(name, letter, part, (batch, n, l, h, d), trail)
         trail.ops += [
-            pointwise(f"{name}.windows", f"{start} -> {part}", "copy", laid=laid),
-            *self._projected(name, part, rows),
             *(view(f"{name}.{x}", f"{name}.{x[0]}[{rows}] -> {name}.{x}[{there}]") for x in _SEEN),
             *self._distances(name, trail, h, f"{l} {t}"),
             *self._core(name, rows, there),
         ]
+        context = Maps(f"{name}.c", (batch, n, l, h, d))
         new = trail.new_axis("c", self.channels or trail.length(channel))
-        done = f"{name}.done[{batch} {n} {l} {new}]"
-        weight = f"*w[{h} {d} {new}] + *bias[{new}]"
-        trail.ops.append(einsum(f"{name}.proj", f"{name}.c[{rows}], {weight} -> {done}"))
-        result = Maps(name, (batch, new, *sides))
-        back = f"{done} -> {result}"
-        trail.add(pointwise(f"{name}.back", back, "copy", laid=f"{n} {l}"), result)
+        done = (batch, n, l, new)
+        trail.at = trail.product(f"{name}.proj", context, done, to=f"{name}.done")
+        trail.pointwise(f"{name}.back", "copy", axes=(batch, new, *sides), laid=(n, l), to=name)
 
-    def _projected(self, name: str, part: str, rows: str) -> tuple[Op, ...]:
-        """Declare queries, keys and values; for cosines the first two are of length one."""
-        *_, h, d = rows.split()
-        channel = part.removesuffix("]").rpartition(" ")[2]
-        ops: list[Op] = []
-        for letter in "qkv":
-            cosine = self.computed and letter != "v"
-            bias = f" + *bias[{h} {d}]" if self.bias and not (cosine and letter == "k") else ""
-            plain = f"{name}.plain_{letter}" if cosine else f"{name}.{letter}"
-            weight = f"*w[{channel} {h} {d}]{bias}"
-            ops.append(einsum(f"{name}.{letter}", f"{part}, {weight} -> {plain}[{rows}]"))
-            if cosine:
-                unit = f"{plain}[{rows}] -> {name}.{letter}[{rows}]"
-                ops.append(norm(f"{name}.unit_{letter}", unit, "rms_norm_bare", d))
-        return tuple(ops)
+    def _projected(
+        self, name: str, letter: str, part: Maps, rows: tuple[str, ...], trail: Trail
+    ) -> None:
+        """Declare queries, keys or values; for cosines the first two are of length one."""
+        cosine = self.computed and letter != "v"
+        bias = self.bias and not (cosine and letter == "k")
+        own, to = f"{name}.{letter}", f"{name}.plain_{letter}" if cosine else ""
+        plain = trail.product(own, part, rows, to=to, bias=bias)
+        if cosine:
+            unit = norm(
+                f"{name}.unit_{letter}", f"{plain} -> {Maps(own, rows)}", "rms_norm_bare", rows[-1]
+            )
+            trail.ops.append(unit)
 
     def _distances(self, name: str, trail: Trail, h: str, pairs: str) -> tuple[Op, ...]:
         rows = trail.new_axis("p", (2 * self.side - 1) ** 2)

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.map_attention import Decomposed
-from symbolic_cost.layers.maps import Normed, Placed, Reduced, perceptron
-from symbolic_cost.layers.mask_heads import Coordinates, Masks, Shifted
+from symbolic_cost.layers.maps import Normed, Placed, Reduced, Shifted, perceptron
+from symbolic_cost.layers.mask_heads import Coordinates, Masks
 from symbolic_cost.layers.pyramid import FirstPosition
 from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, SetAside, Take, predictor
 from symbolic_cost.layers.unet import Repeated
