@@ -343,35 +343,3 @@ class Chain:
         """Declare every layer below `name`; at the top, where it is empty, by its own name."""
         for own, layer in self.layers.items():
             layer.declare(f"{name}.{own}" if name else own, trail)
-
-
-def chain(*layers: Layer) -> Chain:
-    """Name layers by their place, as PyTorch's Sequential does."""
-    return Chain({f"{place}": layer for place, layer in enumerate(layers)})
-
-
-@dataclass(frozen=True)
-class Residual:
-    """y = function(branch(x) + shortcut(x)).
-
-    Args:
-        shortcut: of layers; x itself if there are none.
-        function: applied to the sum; none if empty.
-    """
-
-    branch: Chain
-    shortcut: Chain | None = None
-    function: str = ""
-
-    def declare(self, name: str, trail: Trail) -> None:
-        """Declare both ways and their sum."""
-        start = trail.at
-        self.branch.declare(name, trail)
-        branch, trail.at = trail.at, start
-        if self.shortcut is not None:
-            self.shortcut.declare(f"{name}.downsample", trail)
-        short = under(f"{name}.short", trail.at, branch.axes, trail)
-        trail.at = branch
-        trail.pointwise(f"{name}.add", "add", short, to=f"{name}.sum")
-        if self.function:
-            Activation(self.function).declare(f"{name}.{self.function}", trail)

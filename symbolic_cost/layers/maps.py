@@ -270,3 +270,35 @@ def perceptron(width: int, channels: int, function: str, deep: Layer | None = No
 def deep(kernel: int, stride: int = 1, *, bias: bool = True) -> Depthwise:
     """Return a depthwise convolution that keeps the sides at stride 1."""
     return Depthwise(kernel, stride, kernel // 2, bias=bias)
+
+
+def chain(*layers: Layer) -> Chain:
+    """Name layers by their place, as PyTorch's Sequential does."""
+    return Chain({f"{place}": layer for place, layer in enumerate(layers)})
+
+
+@dataclass(frozen=True)
+class Residual:
+    """y = function(branch(x) + shortcut(x)).
+
+    Args:
+        shortcut: of layers; x itself if there are none.
+        function: applied to the sum; none if empty.
+    """
+
+    branch: Chain
+    shortcut: Chain | None = None
+    function: str = ""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare both ways and their sum."""
+        start = trail.at
+        self.branch.declare(name, trail)
+        branch, trail.at = trail.at, start
+        if self.shortcut is not None:
+            self.shortcut.declare(f"{name}.downsample", trail)
+        short = under(f"{name}.short", trail.at, branch.axes, trail)
+        trail.at = branch
+        trail.pointwise(f"{name}.add", "add", short, to=f"{name}.sum")
+        if self.function:
+            Activation(self.function).declare(f"{name}.{self.function}", trail)

@@ -3,8 +3,8 @@
 Axes: as in `unet`; a time step [b c z] and a prompt stand at every frame, as their code has them.
 """
 
-from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
-from symbolic_cost.layers.maps import Mix, Normed, Reduced
+from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Trail, under
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, Residual
 from symbolic_cost.layers.unet import GROUPS, Block, Gated, Repeated
 from symbolic_cost.layers.video import Mixed, framed
 from symbolic_cost.ops.declare import Role

@@ -5,8 +5,8 @@ A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions
 
 from collections.abc import Callable
 
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual, Trail, under
-from symbolic_cost.layers.maps import Mix, Normed, Reduced
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Trail, under
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, Residual
 from symbolic_cost.ops.declare import Role
 from symbolic_cost.records import dataclass
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
+from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Trail, under
+from symbolic_cost.layers.maps import Residual
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.layers.upsampling import Spread
 from symbolic_cost.ops.conv import TransposedConv
