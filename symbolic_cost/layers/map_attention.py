@@ -11,11 +11,7 @@ from math import isqrt, prod
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Depthwise, Layer, Maps, Trail
 from symbolic_cost.layers.maps import Mix, Residual, attended, deep
 from symbolic_cost.layers.upsampling import Grid
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.declare import softmax
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.view import split
+from symbolic_cost.ops.declare import conv, einsum, pointwise, softmax, split
 from symbolic_cost.records import dataclass
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from math import prod
 
-from symbolic_cost.axes import Role
 from symbolic_cost.errors import refuse
 from symbolic_cost.layers.conv import (
     Activation,
@@ -21,11 +20,7 @@ from symbolic_cost.layers.conv import (
     under,
 )
 from symbolic_cost.layers.maps import Mean, Mix, Normed, deep
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.view import split
+from symbolic_cost.ops.declare import Role, conv, einsum, lookup, norm, pointwise, softmax, split
 from symbolic_cost.records import dataclass
 
 

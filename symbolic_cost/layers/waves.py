@@ -12,12 +12,9 @@ from symbolic_cost.layers.maps import Residual
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.layers.upsampling import Spread
 from symbolic_cost.ops.conv import TransposedConv
-from symbolic_cost.ops.conv import conv as convolution
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.part import scope
+from symbolic_cost.ops.declare import conv as convolution
+from symbolic_cost.ops.declare import einsum, pointwise, scope, stored, unread
 from symbolic_cost.ops.titles import retitled
-from symbolic_cost.ops.unread import stored, unread
 from symbolic_cost.records import dataclass, replace
 
 Wrap = Callable[[Conv | Spread], Layer]
