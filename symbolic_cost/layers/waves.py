@@ -14,7 +14,7 @@ from symbolic_cost.layers.upsampling import Spread
 from symbolic_cost.ops.conv import TransposedConv
 from symbolic_cost.ops.declare import conv as convolution
 from symbolic_cost.ops.declare import einsum, pointwise, scope, stored, unread
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, replace
 
 Wrap = Callable[[Conv | Spread], Layer]

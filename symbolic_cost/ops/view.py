@@ -2,13 +2,16 @@
 
 A view computes nothing, but where an axis and the axis in its place are split differently, the
 elements move: that is where sequence, context and expert parallelism communicate.
+
+A cache is what generation keeps of a tensor from one step to the next. It joins the new positions
+to the kept ones, so it is a view to a longer axis.
 """
 
-from typing import Self
+from typing import Any, Self
 
 from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.errors import PatternError
-from symbolic_cost.ops.op import Kernel, Op
+from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.records import dataclass, replace
@@ -109,3 +112,36 @@ def split(name: str, pattern: str) -> View:
 
 def _takes_one_tensor(parsed: Pattern) -> bool:
     return len(parsed.inputs) == 1 and not parsed.inputs[0].is_weight and not parsed.biases
+
+
+@dataclass(frozen=True)
+class Cache(View):
+    """A view whose result is kept for the next step; see `cache`."""
+
+    kept: tuple[str, ...] = ()
+
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
+        """Return what is kept under other axes."""
+        return {"kept": axes(self.kept)}
+
+    def caches(self) -> tuple[Operand, ...]:
+        """Return the positions that are kept after the step."""
+        return (replace(self.outputs[0], axes=self.kept),)
+
+
+def cache(name: str, pattern: str, kept: str) -> Cache:
+    """Declare a cache: `cache("keys", "k[b l k d] -> keys[b t k d]", kept="b m k d")`.
+
+    Args:
+        name: of the op.
+        pattern: of a view, from new positions to all positions that are used.
+        kept: axes of what is kept afterwards, place by place as in the result.
+
+    Raises:
+        PatternError: not a view, or `kept` has another number of axes.
+    """
+    shared = view(name, pattern)
+    axes = tuple(kept.split())
+    if len(axes) != len(shared.outputs[0].axes):
+        raise PatternError(f"pattern {pattern!r}: kept axes [{kept}] are not those of the result")
+    return Cache(name, shared.pattern, kept=axes)
