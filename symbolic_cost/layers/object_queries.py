@@ -96,10 +96,8 @@ class Sampled:
         rows, there = (batch, *own, h), seen.axes[2:]
         points = trail.product(f"{name}.offset", asked, (*rows, n, two), to=f"{name}.offsets")
         scores = trail.product(f"{name}.score", asked, (*rows, n), to=f"{name}.scores")
-        value, p = (
-            self._valued(name, seen, (batch, *there, h, d), trail),
-            Maps(f"{name}.p", (*rows, n)),
-        )
+        value = self._valued(name, seen, (batch, *there, h, d), trail)
+        p = Maps(f"{name}.p", (*rows, n))
         trail.ops.append(softmax(f"{name}.softmax", f"{scores} -> {p}", row=n))
         samples = trail.made(
             f"{name}.sample",

@@ -7,11 +7,11 @@ A cache is what generation keeps of a tensor from one step to the next. It joins
 to the kept ones, so it is a view to a longer axis.
 """
 
-from typing import Any, Self
+from typing import Self
 
 from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.errors import PatternError
-from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap
+from symbolic_cost.ops.op import Kernel, Op
 from symbolic_cost.ops.pattern import Operand, Pattern, parse
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.records import dataclass, replace
@@ -120,9 +120,7 @@ class Cache(View):
 
     kept: tuple[str, ...] = ()
 
-    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
-        """Return what is kept under other axes."""
-        return {"kept": axes(self.kept)}
+    axis_fields = ("kept",)
 
     def caches(self) -> tuple[Operand, ...]:
         """Return the positions that are kept after the step."""
