@@ -30,10 +30,7 @@ class Transduced:
     layers: int = 2
     function: str = "relu"
 
-    @property
-    def hidden(self) -> None:
-        """No hidden layer that a pooler could share."""
-        return None
+    hidden = None
 
     def ops(self) -> tuple[Op, ...]:
         pair, told = "[b l y_t u_t]", "logits[b l y_t v_t]"
