@@ -236,17 +236,8 @@ def last_within(cost: Evaluation, bound: object) -> int | None:
     >>> last_within(lambda n: 3 * n * n, 100)
     5
     """
-    if cost(1) > bound:  # type: ignore[operator]
-        return None
-    low, high = 1, 2
-    while high <= LARGEST and cost(high) <= bound:  # type: ignore[operator]
-        low, high = high, 2 * high
-    if high > LARGEST:
-        return LARGEST
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if cost(middle) <= bound else (low, middle)  # type: ignore[operator]
-    return low
+    last = _last(lambda n: bool(cost(n) <= bound))  # type: ignore[operator]
+    return min(last, LARGEST) if last else None
 
 
 def first_change(gap: Evaluation) -> int | None:
@@ -259,15 +250,19 @@ def first_change(gap: Evaluation) -> int | None:
     8
     """
     sign = gap(1) >= 0
-    low, high = 1, 2
-    while high <= LARGEST and (gap(high) >= 0) is sign:
+    last = _last(lambda n: (gap(n) >= 0) is sign)
+    return last + 1 if last < LARGEST else None
+
+
+def _last(holds: Callable[[int], bool]) -> int:
+    """Return the largest integer up to which something holds; `LARGEST` or more if it stays so."""
+    low, high = 0, 1
+    while high <= LARGEST and holds(high):
         low, high = high, 2 * high
-    if high > LARGEST:
-        return None
-    while high - low > 1:
+    while high <= LARGEST and high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if (gap(middle) >= 0) is sign else (low, middle)
-    return high
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def least_integer(cost: Evaluation, candidates: range) -> tuple[int, object]:

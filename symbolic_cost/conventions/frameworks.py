@@ -131,13 +131,11 @@ def _with_backward(forward: Expr) -> ElementwiseFlop:
 _PER_ELEMENT = ("softmax", "relu", "leaky_relu", "prelu", "elu", "silu", "interpolate", "pooled")
 _NORMS = ("layer_norm", "group_norm", "instance_norm")
 
-FLOPS_PROFILER = Conventions(
+FLOPS_PROFILER = replace(
+    TORCH_FLOP_COUNTER,
     name="flops-profiler",
     meaning="calls seen by the Flops Profiler of 2023, models in evaluation",
     source="flops-profiler",
-    contraction=MULTIPLY_ADD_PAIR,
-    summation=NOT_COUNTED,
-    addition=Integer(0),
     elementwise=Elementwise(
         {
             **dict.fromkeys(_NORMS, _with_backward(5 * n)),
@@ -150,15 +148,13 @@ FLOPS_PROFILER = Conventions(
         },
         default=FREE,
     ),
-    attention_pairs=FULL_SQUARE,
-    charge=RING,
-    reduction_additions=NO_ADDITIONS,
     sizes=ElementSizes(value=Integer(4), weight=Integer(4), weight_gradient=Integer(4)),
+    kept_as={},
+    grouped_gradient=WITHIN_GROUPS,
     contraction_kinds={"recurrent": MULTIPLY_ACCUMULATE},
     addition_kinds={"conv": Integer(1), "recurrent": Integer(1)},
     called_addition=Integer(1),
     unseen=frozenset({"fused"}),
-    fused_recompute=False,
 )
 
 FLOPS_PROFILER_MACS = replace(

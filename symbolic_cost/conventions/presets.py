@@ -89,17 +89,14 @@ _TABLE_SIZES = ElementSizes(
     value=s, mask=mu, statistic=Integer(0), single=s, weight=s, weight_gradient=s
 )
 
-TRANSFORMER_TABLES_AS_PRINTED = Conventions(
+TRANSFORMER_TABLES_AS_PRINTED = replace(
+    STANDARD,
     name="transformer-tables-as-printed",
     meaning="2k-1 FLOP, whole messages, each backward tensor once",
     source="subramanian-2024",
     contraction=MULTIPLY_ADD_EXACT,
-    summation=SUM_ROUNDED,
-    addition=Integer(1),
     elementwise=TABLES,
-    attention_pairs=FULL_SQUARE,
     charge=WHOLE_MESSAGE,
-    reduction_additions=NO_ADDITIONS,
     sizes=_TABLE_SIZES,
     saved=Saved.GATHERED,
     backward_traffic=BackwardTraffic.ONCE,

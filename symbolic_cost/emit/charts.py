@@ -10,23 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Expr
 
+from symbolic_cost.analysis.dominance import Map
 from symbolic_cost.emit.formulas import latex, plain
 from symbolic_cost.emit.measure import width
 from symbolic_cost.emit.plots import COLOURS, HATCHES
 from symbolic_cost.errors import InputError
 from symbolic_cost.records import dataclass
+from symbolic_cost.symbols import GLOSSARY
 from symbolic_cost.units import Unit, human
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-from typing import TYPE_CHECKING
-
-from symbolic_cost.analysis.dominance import Map
-from symbolic_cost.symbols import GLOSSARY
-
-if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROW = 0.42  # inches of one bar

@@ -6,14 +6,9 @@ embedding.
 Source: copet-2023, section 2.
 """
 
-from symbolic_cost.axes import axes
 from symbolic_cost.layers.chain import Step
 from symbolic_cost.layers.embeddings import Words
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import cross_entropy, pointwise
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, axes, cross_entropy, einsum, lookup, pointwise, view
 from symbolic_cost.records import dataclass
 
 AXES = axes("n_c whole, v_in vocabulary")

@@ -150,12 +150,51 @@ class Trail:
         axes: Iterable[str] = (),
         laid: Iterable[str] = (),
         sums: Iterable[str] = (),
+        to: str = "",
     ) -> None:
         """Declare a function of the tensor at hand and others; the result has its axes or these."""
-        result = Maps(name, tuple(axes) or self.at.axes)
-        pattern = f"{', '.join(map(str, (self.at, *others)))} -> {result}"
+        own = tuple(axes) or self.at.axes
+        self.at = self.made(name, function, self.at, *others, axes=own, laid=laid, sums=sums, to=to)
+
+    def made(
+        self,
+        name: str,
+        function: str,
+        *tensors: object,
+        axes: Iterable[str],
+        laid: Iterable[str] = (),
+        sums: Iterable[str] = (),
+        to: str = "",
+    ) -> Maps:
+        """Declare a function of tensors; return the result, which is named as the op or `to`."""
+        result = Maps(to or name, tuple(axes))
+        pattern = f"{', '.join(map(str, tensors))} -> {result}"
         op = pointwise(name, pattern, function, laid=" ".join(laid), sums=" ".join(sums))
-        self.add(op, result)
+        self.ops.append(op)
+        return result
+
+    def product(
+        self,
+        name: str,
+        x: Maps,
+        axes: Iterable[str],
+        *,
+        to: str = "",
+        bias: bool = True,
+        shared: str = "",
+    ) -> Maps:
+        """Declare the product of a tensor with weights; return the result, named as of `made`.
+
+        Weights have the axes of x that the result lacks, and those that it has besides; a bias has
+        the latter. `shared` is the name of weights that other layers have as well.
+        """
+        result, own = Maps(to or name, tuple(axes)), f"@{shared}." if shared else ""
+        summed = [axis for axis in x.axes if axis not in result.axes]
+        new = [axis for axis in result.axes if axis not in x.axes]
+        added = f" + *{own}bias[{' '.join(new)}]" if bias else ""
+        weight = f"*{own}w[{' '.join((*summed, *new))}]"
+        self.ops.append(einsum(name, f"{x}, {weight}{added} -> {result}"))
+        return result
 
 
 def under(name: str, tensor: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
@@ -290,12 +329,8 @@ class Linear:
     bias: bool = True
 
     def declare(self, name: str, trail: Trail) -> None:
-        batch, *features = trail.at.axes
         columns = trail.new_axis("c", self.features, Role.HIDDEN)
-        bias = f" + *bias[{columns}]" if self.bias else ""
-        result = Maps(name, (batch, columns))
-        weight = f"*w[{' '.join(features)} {columns}]"
-        trail.add(einsum(name, f"{trail.at}, {weight}{bias} -> {result}"), result)
+        trail.at = trail.product(name, trail.at, (trail.at.axes[0], columns), bias=self.bias)
 
 
 @dataclass(frozen=True)
@@ -308,35 +343,3 @@ class Chain:
         """Declare every layer below `name`; at the top, where it is empty, by its own name."""
         for own, layer in self.layers.items():
             layer.declare(f"{name}.{own}" if name else own, trail)
-
-
-def chain(*layers: Layer) -> Chain:
-    """Name layers by their place, as PyTorch's Sequential does."""
-    return Chain({f"{place}": layer for place, layer in enumerate(layers)})
-
-
-@dataclass(frozen=True)
-class Residual:
-    """y = function(branch(x) + shortcut(x)).
-
-    Args:
-        shortcut: of layers; x itself if there are none.
-        function: applied to the sum; none if empty.
-    """
-
-    branch: Chain
-    shortcut: Chain | None = None
-    function: str = ""
-
-    def declare(self, name: str, trail: Trail) -> None:
-        """Declare both ways and their sum."""
-        start = trail.at
-        self.branch.declare(name, trail)
-        branch, trail.at = trail.at, start
-        if self.shortcut is not None:
-            self.shortcut.declare(f"{name}.downsample", trail)
-        short = under(f"{name}.short", trail.at, branch.axes, trail)
-        result = Maps(f"{name}.sum", branch.axes)
-        trail.add(pointwise(f"{name}.add", f"{branch}, {short} -> {result}", "add"), result)
-        if self.function:
-            Activation(self.function).declare(f"{name}.{self.function}", trail)

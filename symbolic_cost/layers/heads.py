@@ -163,9 +163,7 @@ def _loss(rows: str, target: str = "targets") -> Op:
 class Boxes:
     """Classes and boxes of the n_x further tokens of x[b r e], each behind two hidden layers."""
 
-    @property
-    def hidden(self) -> None:
-        """No hidden layer that a pooler could share."""
+    hidden = None
 
     def ops(self) -> tuple[Op, ...]:
         return (
@@ -236,10 +234,7 @@ class Cells:
 
     classes: str = "z"
 
-    @property
-    def hidden(self) -> None:
-        """No hidden layer but the pooler, which is its own."""
-        return None
+    hidden = None
 
     def ops(self) -> tuple[Op, ...]:
         pooled = (

@@ -6,7 +6,7 @@ Channels are mixed at every position, positions attend to each other in windows 
 from typing import Literal
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Depthwise, Layer, Maps, Trail, under
-from symbolic_cost.ops.declare import Op, Role, einsum, norm, pointwise, softmax
+from symbolic_cost.ops.declare import Role, einsum, norm, softmax
 from symbolic_cost.records import dataclass
 
 
@@ -26,12 +26,9 @@ class Mix:
     shared: str = ""
 
     def declare(self, name: str, trail: Trail) -> None:
-        batch, old, *rest = trail.at.axes
-        new = trail.new_axis("c", self.channels, self.role)
-        result = Maps(name, (batch, new, *rest))
-        own = f"@{self.shared}." if self.shared else ""
-        bias = f" + *{own}bias[{new}]" if self.bias else ""
-        trail.add(einsum(name, f"{trail.at}, *{own}w[{old} {new}]{bias} -> {result}"), result)
+        batch, _, *rest = trail.at.axes
+        axes = (batch, trail.new_axis("c", self.channels, self.role), *rest)
+        trail.at = trail.product(name, trail.at, axes, bias=self.bias, shared=self.shared)
 
 
 @dataclass(frozen=True)
@@ -123,18 +120,15 @@ class Merge:
             trail.new_axis(letter, -(-trail.length(a) // 2))
             for letter, a in zip("yx", (y, x), strict=True)
         ]
-        joined = Maps(f"{name}.joined", (batch, four, channel, *sides))
-        trail.add(
-            pointwise(f"{name}.join", f"{trail.at} -> {joined}", "copy", laid=f"{y} {x}"), joined
-        )
-        axes = f"{four} {channel}"
+        joined = (batch, four, channel, *sides)
+        trail.pointwise(f"{name}.join", "copy", axes=joined, laid=(y, x), to=f"{name}.joined")
         if self.normed == "joined":
-            fine, learned = Maps(f"{name}.normed", joined.axes), f"*scale[{axes}], *shift[{axes}]"
-            op = norm(f"{name}.norm", f"{joined}, {learned} -> {fine}", "layer_norm", axes)
-            trail.add(op, fine)
-        new = trail.new_axis("c", self.channels)
-        result = Maps(f"{name}.mixed", (batch, new, *sides))
-        trail.add(einsum(f"{name}.reduction", f"{trail.at}, *w[{axes} {new}] -> {result}"), result)
+            axes, fine = f"{four} {channel}", Maps(f"{name}.normed", joined)
+            pattern = f"{trail.at}, *scale[{axes}], *shift[{axes}] -> {fine}"
+            trail.add(norm(f"{name}.norm", pattern, "layer_norm", axes), fine)
+        mixed = (batch, trail.new_axis("c", self.channels), *sides)
+        own, to = f"{name}.reduction", f"{name}.mixed"
+        trail.at = trail.product(own, trail.at, mixed, to=to, bias=False)
         if self.normed == "result":
             Normed().declare(f"{name}.norm", trail)
 
@@ -168,29 +162,22 @@ class Reduced:
         start = trail.at
         batch, channel, *own = start.axes
         h, d = trail.heads(self.heads, self.width or trail.length(channel))
-        bias = f" + *bias[{h} {d}]" if self.bias else ""
-        asked = plus(f"{name}.asked", start, self.place, trail)
-        q = f"{name}.q[{batch} {' '.join(own)} {h} {d}]"
-        trail.ops.append(einsum(f"{name}.query", f"{asked}, *w[{channel} {h} {d}]{bias} -> {q}"))
+        asked, heads = plus(f"{name}.asked", start, self.place, trail), (batch, *own, h, d)
+        q = trail.product(f"{name}.query", asked, heads, to=f"{name}.q", bias=self.bias)
         keyed, valued = self._keys(name, trail, asked)
-        _, other, *seen = valued.axes
-        at = f"[{batch} {' '.join(seen)} {h} {d}]"
-        weight = f"*w[{other} {h} {d}]"
-        trail.ops += [
-            einsum(
+        key, value = (
+            trail.product(
                 f"{name}.{part}",
-                f"{taken}, {weight}{bias if part != self.unbiased else ''} -> {name}.{part}{at}",
+                taken,
+                (batch, *valued.axes[2:], h, d),
+                bias=self.bias and part != self.unbiased,
             )
             for part, taken in (("key", keyed), ("value", valued))
-        ]
-        context = attended(name, trail, q, f"{name}.key{at}", f"{name}.value{at}")
-        result = Maps(name, start.axes)
-        trail.add(self._joined(name, context, (h, d), result), result)
+        )
+        trail.at = self._joined(name, attended(name, trail, q, key, value), start.axes, trail)
 
-    def _joined(self, name: str, context: str, heads: tuple[str, str], result: Maps) -> Op:
-        channel = result.axes[1]
-        out = f"*w[{' '.join(heads)} {channel}] + *bias[{channel}]"
-        return einsum(f"{name}.proj", f"{context}, {out} -> {result}")
+    def _joined(self, name: str, context: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+        return trail.product(f"{name}.proj", context, axes, to=name)
 
     def _keys(self, name: str, trail: Trail, asked: Maps) -> tuple[Maps, Maps]:
         batch, channel, *own = trail.at.axes
@@ -211,36 +198,31 @@ class Reduced:
 class Unprojected(Reduced):
     """Attention whose result is the values of all heads, side by side."""
 
-    def _joined(self, name: str, context: str, heads: tuple[str, str], result: Maps) -> Op:
-        return pointwise(name, f"{context} -> {result}", "copy", laid=" ".join(heads))
+    def _joined(self, name: str, context: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+        return trail.made(name, "copy", context, axes=axes, laid=context.axes[-2:])
 
 
 def plus(name: str, tensor: Maps, title: str, trail: Trail) -> Maps:
     """Declare a tensor and one aside, under its axes, added; the tensor itself without a title."""
     if not title:
         return tensor
-    other, result = trail.aside[title], Maps(name, tensor.axes)
+    other = trail.aside[title]
     same = under(f"{name}.same", other, tensor.axes[-len(other.axes) :], trail)
-    trail.ops.append(pointwise(name, f"{tensor}, {same} -> {result}", "add"))
-    return result
+    return trail.made(name, "add", tensor, same, axes=tensor.axes)
 
 
-def attended(name: str, trail: Trail, q: str, key: str, value: str) -> str:
+def attended(name: str, trail: Trail, q: Maps, key: Maps, value: Maps) -> Maps:
     """Declare the core of attention of q[b .. h d] to key[b .. h d] and value[b .. h w]."""
-    (batch, *own, h, _), (_, *seen, _, _) = (_axes(tensor) for tensor in (q, key))
-    here, there = " ".join(own), " ".join(axis for axis in seen if axis not in own)
-    square = f"[{batch} {h} {here} {there}]"
-    context = f"{name}.c[{batch} {here} {h} {_axes(value)[-1]}]"
+    (batch, *own, h, _), (_, *seen, _, _) = q.axes, key.axes
+    there = " ".join(axis for axis in seen if axis not in own)
+    square = f"[{batch} {h} {' '.join(own)} {there}]"
+    context = Maps(f"{name}.c", (batch, *own, h, value.axes[-1]))
     trail.ops += [
         einsum(f"{name}.scored", f"{q}, {key} -> {name}.scores{square}"),
         softmax(f"{name}.softmax", f"{name}.scores{square} -> {name}.p{square}", row=there),
         einsum(f"{name}.attend", f"{name}.p{square}, {value} -> {context}"),
     ]
     return context
-
-
-def _axes(tensor: str) -> list[str]:
-    return tensor.partition("[")[2].removesuffix("]").split()
 
 
 @dataclass(frozen=True)
@@ -269,17 +251,13 @@ class JoinMaps:
         for i, at in enumerate(reversed(trail.skips)):
             trail.at = at
             Mix(self.channels).declare(f"{name}.mix{i}", trail)
-            channel, old = trail.at.axes[1], trail.at.axes[2:]
-            large = Maps(f"{name}.large{i}", (batch, channel, *sides))
-            laid = "" if old == sides else " ".join(old)
-            grow = pointwise(f"{name}.grow{i}", f"{trail.at} -> {large}", "interpolate", laid=laid)
-            trail.add(grow, large)
-            parts.append(large)
-        every = trail.new_axis("c", self.channels * len(parts))
-        result = Maps(name, (batch, every, *sides))
-        taken = ", ".join(map(str, parts))
-        laid = " ".join(part.axes[1] for part in parts)
-        trail.add(pointwise(f"{name}.join", f"{taken} -> {result}", "copy", laid=laid), result)
+            axes, old = (*trail.at.axes[:2], *sides), trail.at.axes[2:]
+            laid, large = () if old == sides else old, f"{name}.large{i}"
+            trail.pointwise(f"{name}.grow{i}", "interpolate", axes=axes, laid=laid, to=large)
+            parts.append(trail.at)
+        axes = (batch, trail.new_axis("c", self.channels * len(parts)), *sides)
+        laid = tuple(part.axes[1] for part in parts)
+        trail.at = trail.made(f"{name}.join", "copy", *parts, axes=axes, laid=laid, to=name)
 
 
 def perceptron(width: int, channels: int, function: str, deep: Layer | None = None) -> Chain:
@@ -292,3 +270,35 @@ def perceptron(width: int, channels: int, function: str, deep: Layer | None = No
 def deep(kernel: int, stride: int = 1, *, bias: bool = True) -> Depthwise:
     """Return a depthwise convolution that keeps the sides at stride 1."""
     return Depthwise(kernel, stride, kernel // 2, bias=bias)
+
+
+def chain(*layers: Layer) -> Chain:
+    """Name layers by their place, as PyTorch's Sequential does."""
+    return Chain({f"{place}": layer for place, layer in enumerate(layers)})
+
+
+@dataclass(frozen=True)
+class Residual:
+    """y = function(branch(x) + shortcut(x)).
+
+    Args:
+        shortcut: of layers; x itself if there are none.
+        function: applied to the sum; none if empty.
+    """
+
+    branch: Chain
+    shortcut: Chain | None = None
+    function: str = ""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare both ways and their sum."""
+        start = trail.at
+        self.branch.declare(name, trail)
+        branch, trail.at = trail.at, start
+        if self.shortcut is not None:
+            self.shortcut.declare(f"{name}.downsample", trail)
+        short = under(f"{name}.short", trail.at, branch.axes, trail)
+        trail.at = branch
+        trail.pointwise(f"{name}.add", "add", short, to=f"{name}.sum")
+        if self.function:
+            Activation(self.function).declare(f"{name}.{self.function}", trail)

@@ -5,8 +5,8 @@ Axes: as the trail makes them; n masks.
 
 from typing import ClassVar
 
-from symbolic_cost.layers.conv import Maps, Trail
-from symbolic_cost.ops.declare import Op, einsum, pointwise, view
+from symbolic_cost.layers.conv import Maps, Trail, under
+from symbolic_cost.ops.declare import einsum
 from symbolic_cost.records import dataclass
 
 
@@ -23,11 +23,10 @@ class Coordinates:
         two, half = trail.new_axis("m", 2), trail.new_axis("c", self.channels // 2)
         wide = trail.new_axis("c", self.channels)
         turned = Maps(f"{name}.turned", (half, *sides))
-        result = Maps(name, (wide, *sides))
         grid = f"!{name}.grid[{' '.join(sides)} {two}]:buffer"
         known = self.frequencies.format(name, f"{two} {half}")
         trail.ops.append(einsum(f"{name}.turn", f"{grid}, {known} -> {turned}"))
-        trail.add(pointwise(name, f"{turned} -> {result}", "angles", laid=half), result)
+        trail.at = trail.made(name, "angles", turned, axes=(wide, *sides), laid=[half])
 
 
 @dataclass(frozen=True)
@@ -49,20 +48,11 @@ class Points:
         batch, two = trail.at.axes[0], trail.new_axis("m", 2)
         half, wide = trail.new_axis("c", self.channels // 2), trail.new_axis("c", self.channels)
         y = trail.new_axis("y", self.number)
-        turned, result = Maps(f"{name}.turned", (batch, half, y)), Maps(name, (batch, wide, y))
+        turned, axes = Maps(f"{name}.turned", (batch, half, y)), (batch, wide, y)
         points = f"!{name}.points[{batch} {y} {two}]:buffer"
         known = Waves.frequencies.format(name, f"{two} {half}")
         trail.ops.append(einsum(f"{name}.turn", f"{points}, {known} -> {turned}"))
-        none = f"{turned}, *none[{wide}] -> {result}"
-        trail.add(pointwise(name, none, "angles", laid=half), result)
-
-
-@dataclass(frozen=True)
-class Shifted:
-    """A learned vector of channels, added to every position."""
-
-    def declare(self, name: str, trail: Trail) -> None:
-        trail.pointwise(name, "add", f"*shift[{trail.at.axes[1]}]")
+        trail.at = trail.made(name, "angles", turned, f"*none[{wide}]", axes=axes, laid=[half])
 
 
 @dataclass(frozen=True)
@@ -78,18 +68,14 @@ class Masks:
     def declare(self, name: str, trail: Trail) -> None:
         at, vectors = trail.at, [trail.aside[title] for title in self.titles]
         batch, channel, *sides = at.axes
-        if len(vectors[0].axes) == _OF_QUERIES:
-            n, first = vectors[0].axes[2], vectors[0]
-            many = Maps(f"{name}.vectors", (batch, channel, n))
-            how: Op = view(many.tensor, f"{first} -> {many}")
+        of_queries, own = len(vectors[0].axes) == _OF_QUERIES, f"{name}.vectors"
+        n = vectors[0].axes[2] if of_queries else trail.new_axis("n", len(vectors))
+        axes, laid = (batch, channel, n), [v.axes[1] for v in vectors]
+        if of_queries:
+            many = under(own, vectors[0], axes, trail)
         else:
-            n = trail.new_axis("n", len(vectors))
-            many = Maps(f"{name}.vectors", (batch, channel, n))
-            laid = " ".join(v.axes[1] for v in vectors)
-            pattern = f"{', '.join(map(str, vectors))} -> {many}"
-            how = pointwise(many.tensor, pattern, "copy", laid=laid)
+            many = trail.made(own, "copy", *vectors, axes=axes, laid=laid)
         result = Maps(name, (batch, n, *sides))
-        trail.ops.append(how)
         trail.add(einsum(f"{name}.product", f"{at}, {many} -> {result}"), result)
 
 

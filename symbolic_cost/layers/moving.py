@@ -3,11 +3,11 @@
 Axes: as in `unet`; a time step [b c z] and a prompt stand at every frame, as their code has them.
 """
 
-from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
-from symbolic_cost.layers.maps import Mix, Normed, Reduced
+from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Trail, under
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, Residual
 from symbolic_cost.layers.unet import GROUPS, Block, Gated, Repeated
 from symbolic_cost.layers.video import Mixed, framed
-from symbolic_cost.ops.declare import Role, einsum, pointwise
+from symbolic_cost.ops.declare import Role
 from symbolic_cost.records import dataclass
 
 
@@ -117,12 +117,8 @@ class Transformer:
         batch, channel, frames, *_ = trail.at.axes
         wide = trail.new_axis("c", 4 * trail.length(channel), Role.HIDDEN)
         into = trail.new_axis("c", trail.length(channel))
-        u, a = (f"{name}.{x}[{batch} {wide} {frames}]" for x in "ua")
-        numbers = f"!{name}.numbers[{batch} {into} {frames}]"
-        result = Maps(name, (batch, channel, frames))
-        trail.ops += [
-            einsum(f"{name}.linear_1", f"{numbers}, *w[{into} {wide}] + *bias[{wide}] -> {u}"),
-            pointwise(f"{name}.act", f"{u} -> {a}", "silu"),
-            einsum(f"{name}.linear_2", f"{a}, *w[{wide} {channel}] + *bias[{channel}] -> {result}"),
-        ]
-        trail.aside[name] = result
+        numbers = Maps(f"{name}.numbers", (batch, into, frames), constant=True)
+        inner, axes = (batch, wide, frames), (batch, channel, frames)
+        u = trail.product(f"{name}.linear_1", numbers, inner, to=f"{name}.u")
+        a = trail.made(f"{name}.act", "silu", u, axes=inner, to=f"{name}.a")
+        trail.aside[name] = trail.product(f"{name}.linear_2", a, axes, to=name)

@@ -3,9 +3,11 @@
 Axes: as the trail makes them; h heads, d their width, n places that a query samples.
 """
 
+from math import prod
+
 from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.layers.maps import attended, plus
-from symbolic_cost.ops.declare import Op, einsum, pointwise, softmax, view
+from symbolic_cost.ops.declare import softmax
 from symbolic_cost.records import dataclass
 
 
@@ -36,17 +38,12 @@ class Conditional:
         seen = aside[self.attended] if self.attended else under(f"{name}.all", start, axes, trail)
 
         def product(part: str, x: Maps) -> Maps:
-            result = Maps(f"{name}.{part}", (x.axes[0], *x.axes[2:], h, d))
-            weight = f"*w[{x.axes[1]} {h} {d}] + *bias[{h} {d}]"
-            trail.ops.append(einsum(result.tensor, f"{x}, {weight} -> {result}"))
-            return result
+            return trail.product(f"{name}.{part}", x, (x.axes[0], *x.axes[2:], h, d))
 
         def joined(part: str, first: Maps, second: Maps, width: str) -> Maps:
-            result = Maps(f"{name}.{part}", (*first.axes[:-1], width))
             how, laid = ("add", "") if width == d else ("copy", d)
-            pattern = f"{first}, {second} -> {result}"
-            trail.ops.append(pointwise(result.tensor, pattern, how, laid=laid))
-            return result
+            axes = (*first.axes[:-1], width)
+            return trail.made(f"{name}.{part}", how, first, second, axes=axes, laid=laid.split())
 
         q, k, v = (product(p, x) for p, x in (("query", start), ("key", seen), ("value", seen)))
         if self.place:
@@ -63,10 +60,8 @@ class Conditional:
             k = joined("keyed", k, far, d) if self.place else k
             q = joined("queries", q, product("query_sine", aside[self.sine]), wide)
             k = joined("keys", k, far, wide)
-        context = attended(name, trail, str(q), str(k), str(v))
-        result = Maps(name, start.axes)
-        out = f"*w[{h} {d} {channel}] + *bias[{channel}]"
-        trail.add(einsum(f"{name}.proj", f"{context}, {out} -> {result}"), result)
+        context = attended(name, trail, q, k, v)
+        trail.at = trail.product(f"{name}.proj", context, start.axes, to=name)
 
 
 @dataclass(frozen=True)
@@ -97,60 +92,44 @@ class Sampled:
             if self.attended
             else under(f"{name}.all", start, axes, trail)
         )
-        asked, here = plus(f"{name}.asked", start, self.place, trail), " ".join(own)
-        there = " ".join(seen.axes[2:])
-        rows, points = f"{batch} {here} {h}", f"{n} {two}"
-        value = f"{name}.values[{batch} {there} {h} {d}]"
-        offsets, scores, p = (
-            f"{name}.{part}[{rows} {axes}]"
-            for part, axes in (("offsets", points), ("scores", n), ("p", n))
+        asked = plus(f"{name}.asked", start, self.place, trail)
+        rows, there = (batch, *own, h), seen.axes[2:]
+        points = trail.product(f"{name}.offset", asked, (*rows, n, two), to=f"{name}.offsets")
+        scores = trail.product(f"{name}.score", asked, (*rows, n), to=f"{name}.scores")
+        value = self._valued(name, seen, (batch, *there, h, d), trail)
+        p = Maps(f"{name}.p", (*rows, n))
+        trail.ops.append(softmax(f"{name}.softmax", f"{scores} -> {p}", row=n))
+        samples = trail.made(
+            f"{name}.sample",
+            "interpolate",
+            value,
+            points,
+            axes=(*rows, n, d),
+            laid=(*there, two),
+            to=f"{name}.samples",
         )
-        samples, context = f"{name}.samples[{rows} {n} {d}]", f"{name}.c[{rows} {d}]"
-        trail.ops += [
-            *(_product(name, *of) for of in (("offset", asked, offsets), ("score", asked, scores))),
-            self._valued(name, seen, value),
-            softmax(f"{name}.softmax", f"{scores} -> {p}", row=n),
-            pointwise(
-                f"{name}.sample",
-                f"{value}, {offsets} -> {samples}",
-                "interpolate",
-                laid=f"{there} {two}",
-            ),
-            pointwise(f"{name}.weigh", f"{samples}, {p} -> {context}", "mul", sums=n),
-        ]
-        result = Maps(name, start.axes)
-        trail.add(self._joined(name, context, result), result)
+        axes, to = (*rows, d), f"{name}.c"
+        context = trail.made(f"{name}.weigh", "mul", samples, p, axes=axes, sums=[n], to=to)
+        trail.at = self._joined(name, context, start.axes, trail)
 
-    def _valued(self, name: str, seen: Maps, value: str) -> Op:
-        return _product(name, "value", seen, value)
+    def _valued(self, name: str, seen: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+        return trail.product(f"{name}.value", seen, axes, to=f"{name}.values")
 
-    def _joined(self, name: str, context: str, result: Maps) -> Op:
-        out = f"*w[{' '.join(_heads(context))} {result.axes[1]}] + *bias[{result.axes[1]}]"
-        return einsum(f"{name}.proj", f"{context}, {out} -> {result}")
+    def _joined(self, name: str, context: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+        return trail.product(f"{name}.proj", context, axes, to=name)
 
 
 @dataclass(frozen=True)
 class Looked(Sampled):
     """Attention to a few places of every map, whose values are the map itself."""
 
-    def _valued(self, name: str, seen: Maps, value: str) -> Op:
-        return pointwise(f"{name}.value", f"{seen} -> {value}", "copy", laid=seen.axes[1])
+    def _valued(self, name: str, seen: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+        laid, to = [seen.axes[1]], f"{name}.values"
+        return trail.made(f"{name}.value", "copy", seen, axes=axes, laid=laid, to=to)
 
-    def _joined(self, name: str, context: str, result: Maps) -> Op:
-        laid = " ".join(_heads(context))
-        return pointwise(f"{name}.joined", f"{context} -> {result}", "copy", laid=laid)
-
-
-def _product(name: str, part: str, x: Maps, result: str) -> Op:
-    """Declare a product of channels, with a bias, to the axes of a result behind its positions."""
-    made = " ".join(result.partition("[")[2].removesuffix("]").split()[len(x.axes) - 1 :])
-    weight = f"*w[{x.axes[1]} {made}] + *bias[{made}]"
-    return einsum(f"{name}.{part}", f"{x}, {weight} -> {result}")
-
-
-def _heads(tensor: str) -> list[str]:
-    """Return the axes of heads and their widths, the last of a tensor."""
-    return tensor.removesuffix("]").split()[-2:]
+    def _joined(self, name: str, context: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+        own, laid = f"{name}.joined", context.axes[-2:]
+        return trail.made(own, "copy", context, axes=axes, laid=laid, to=name)
 
 
 @dataclass(frozen=True)
@@ -168,21 +147,14 @@ class Gateway:
         batch, channel, *own = start.axes
         other, new = trail.copy(two), trail.copy(channel)
         first = under(f"{name}.first", trail.aside[self.title], start.axes, trail)
-        both = Maps(f"{name}.both", (batch, two, channel, *own))
-        gates, opened = (
-            Maps(f"{name}.{part}", (batch, other, new, *own)) for part in ("gates", "opened")
-        )
-        same, result = Maps(f"{name}.same", gates.axes), Maps(name, start.axes)
-        summed = Maps(f"{name}.sum", (batch, new, *own))
-        weight = f"*w[{two} {channel} {other} {new}] + *bias[{other} {new}]"
-        trail.ops += [
-            pointwise(f"{name}.both", f"{first}, {start} -> {both}", "copy"),
-            einsum(f"{name}.gate", f"{both}, {weight} -> {gates}"),
-            pointwise(f"{name}.open", f"{gates} -> {opened}", "sigmoid"),
-            view(f"{name}.same", f"{both} -> {same}"),
-            pointwise(f"{name}.weigh", f"{opened}, {same} -> {summed}", "mul", sums=other),
-        ]
-        trail.add(view(name, f"{summed} -> {result}"), result)
+        axes = (batch, two, channel, *own)
+        both = trail.made(f"{name}.both", "copy", first, start, axes=axes)
+        axes = (batch, other, new, *own)
+        gates = trail.product(f"{name}.gate", both, axes, to=f"{name}.gates")
+        trail.at = trail.made(f"{name}.open", "sigmoid", gates, axes=axes, to=f"{name}.opened")
+        same, summed = under(f"{name}.same", both, axes, trail), (batch, new, *own)
+        trail.pointwise(f"{name}.weigh", "mul", same, axes=summed, sums=[other], to=f"{name}.sum")
+        trail.at = under(name, trail.at, start.axes, trail)
 
 
 @dataclass(frozen=True)
@@ -199,16 +171,10 @@ class Sequence:
             under(f"{name}.{i}", m, (batch, channel, *m.axes[2:]), trail)
             for i, m in enumerate(maps)
         ]
-        length = 0
-        for m in maps:
-            number = 1
-            for axis in m.axes[2:]:
-                number *= trail.length(axis)
-            length += number
-        result = Maps(name, (batch, channel, trail.new_axis("y", length)))
-        pattern = f"{', '.join(map(str, places))} -> {result}"
-        laid = " ".join(axis for m in maps for axis in m.axes[2:])
-        trail.add(pointwise(name, pattern, "copy", laid=laid), result)
+        length = sum(prod(map(trail.length, m.axes[2:])) for m in maps)
+        axes = (batch, channel, trail.new_axis("y", length))
+        laid = [axis for m in maps for axis in m.axes[2:]]
+        trail.at = trail.made(name, "copy", *places, axes=axes, laid=laid)
 
 
 @dataclass(frozen=True)
@@ -218,11 +184,11 @@ class Levels:
     number: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        _, channel, *own = trail.at.axes
-        level, result = trail.new_axis("n", self.number), Maps(name, trail.at.axes)
-        table = f"!{name}.sine[{channel} {' '.join(own)}]:buffer, *table[{level} {channel}]"
-        batch = f"!{name}.samples[{trail.at.axes[0]}]:buffer"
-        trail.add(pointwise(name, f"{table}, {batch} -> {result}", "add", laid=level), result)
+        batch, channel, *own = axes = trail.at.axes
+        level = trail.new_axis("n", self.number)
+        sine, samples = f"{channel} {' '.join(own)}", f"!{name}.samples[{batch}]:buffer"
+        known = f"!{name}.sine[{sine}]:buffer", f"*table[{level} {channel}]", samples
+        trail.at = trail.made(name, "add", *known, axes=axes, laid=[level])
 
 
 @dataclass(frozen=True)

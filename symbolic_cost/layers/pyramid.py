@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from math import prod
 
-from symbolic_cost.axes import Role
 from symbolic_cost.errors import refuse
 from symbolic_cost.layers.conv import (
     Activation,
@@ -21,12 +20,7 @@ from symbolic_cost.layers.conv import (
     under,
 )
 from symbolic_cost.layers.maps import Mean, Mix, Normed, deep
-from symbolic_cost.ops.conv import conv
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import norm, pointwise, softmax
-from symbolic_cost.ops.lookup import lookup
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.view import split
+from symbolic_cost.ops.declare import Role, conv, einsum, lookup, norm, pointwise, softmax, split
 from symbolic_cost.records import dataclass
 
 
@@ -74,15 +68,11 @@ class Squeeze:
             "act": Activation(self.function),
         }
         Chain(layers).declare(name, trail)
-        batch, narrow = trail.at.axes
-        wide, opened = (Maps(f"{name}.{part}", (batch, channel)) for part in ("wide", "opened"))
-        weight = f"*w[{narrow} {channel}] + *bias[{channel}]"
-        trail.ops += [
-            einsum(f"{name}.expand", f"{trail.at}, {weight} -> {wide}"),
-            pointwise(f"{name}.open", f"{wide} -> {opened}", "sigmoid"),
-        ]
-        result = Maps(name, start.axes)
-        trail.add(pointwise(name, f"{start}, {opened} -> {result}", "mul"), result)
+        axes = (trail.at.axes[0], channel)
+        wide = trail.product(f"{name}.expand", trail.at, axes, to=f"{name}.wide")
+        opened = trail.made(f"{name}.open", "sigmoid", wide, axes=axes, to=f"{name}.opened")
+        trail.at = start
+        trail.pointwise(name, "mul", opened)
 
 
 @dataclass(frozen=True)
@@ -106,15 +96,14 @@ class Grouped:
             refuse([f"{name}: {self.groups} groups do not divide {inside} and {made} channels"])
         sizes = self.groups, inside // self.groups, made // self.groups
         g, i, o = (trail.new_axis("g", size) for size in sizes)
-        apart = Maps(f"{name}.groups", (batch, g, i, *old))
-        trail.ops.append(pointwise(apart.tensor, f"{trail.at} -> {apart}", "copy", laid=channel))
+        axes = (batch, g, i, *old)
+        apart = trail.made(f"{name}.groups", "copy", trail.at, axes=axes, laid=[channel])
         positions, kernel = trail.windows(name, self.kernel, self.stride, self.padding)
         grouped = Maps(f"{name}.apart", (batch, g, o, *positions))
         weight = f"*w[{g} {i} {o} {' '.join(kernel)}]"
         trail.ops.append(conv(f"{name}.conv", f"{apart}, {weight} -> {grouped}"))
-        new = trail.new_axis("c", made)
-        result = Maps(name, (batch, new, *positions))
-        trail.add(pointwise(name, f"{grouped} -> {result}", "copy", laid=f"{g} {o}"), result)
+        axes = (batch, trail.new_axis("c", made), *positions)
+        trail.at = trail.made(name, "copy", grouped, axes=axes, laid=(g, o))
 
 
 @dataclass(frozen=True)
@@ -143,51 +132,36 @@ class Focal:
             Chain({"seen": layer, "act": Activation("gelu")}).declare(own, trail)
             axes = trail.at.axes if kernel else axes
             here = under(f"{own}.gate", gate, (axes[0], *axes[2:]), trail)
-            opened = Maps(f"{own}.opened", axes)
-            trail.ops.append(pointwise(opened.tensor, f"{trail.at}, {here} -> {opened}", "mul"))
+            opened = trail.made(f"{own}.opened", "mul", trail.at, here, axes=axes)
             if total is not None:
-                before, opened_ = under(f"{own}.before", total, axes, trail), opened
-                opened = Maps(f"{own}.sum", axes)
-                both = f"{before}, {opened_} -> {opened}"
-                trail.ops.append(pointwise(opened.tensor, both, "add"))
+                before = under(f"{own}.before", total, axes, trail)
+                opened = trail.made(f"{own}.sum", "add", before, opened, axes=axes)
             total = opened
         trail.at = total or trail.at
         Mix(width).declare(f"{name}.modulator", trail)
         same = under(f"{name}.same", trail.at, query.axes, trail)
-        result = Maps(f"{name}.modulated", query.axes)
-        trail.add(pointwise(result.tensor, f"{query}, {same} -> {result}", "mul"), result)
+        trail.at = trail.made(f"{name}.modulated", "mul", query, same, axes=query.axes)
         layers = {"norm": Normed()} if self.normed else {}
         Chain({**layers, "proj": Mix(width)}).declare(name, trail)
 
     def _gates(self, name: str, trail: Trail) -> list[Maps]:
         """Declare a factor of every position for every kernel, and for the mean of all."""
-        batch, channel, *sides = trail.at.axes
+        batch, _, *sides = trail.at.axes
         n = trail.new_axis("n", len(self.kernels) + 1)
-        every = Maps(f"{name}.gates", (n, batch, *sides))
+        every = trail.product(f"{name}.gates", trail.at, (n, batch, *sides))
         gates = [Maps(f"{name}.of{i}", (batch, *sides)) for i in range(len(self.kernels) + 1)]
-        weight = f"*w[{channel} {n}] + *bias[{n}]"
-        trail.ops += [
-            einsum(every.tensor, f"{trail.at}, {weight} -> {every}"),
-            split(f"{name}.split", f"{every} -> {', '.join(map(str, gates))}"),
-        ]
+        trail.ops.append(split(f"{name}.split", f"{every} -> {', '.join(map(str, gates))}"))
         return gates
 
 
-@dataclass(frozen=True)
-class Plain:
-    """A product of channels without a bias, and a norm of every channel over the batch."""
-
-    axes: str
-
-    def ops(self, name: str, x: Maps, weight: str, rows: tuple[str, ...]) -> list[Op]:
-        """Declare name[rows] of x and a weight with these axes."""
-        plain, result = Maps(f"{name}.plain", rows), Maps(name, rows)
-        learned = f"*scale[{self.axes}], *shift[{self.axes}]"
-        row = " ".join(axis for axis in rows if axis not in self.axes.split())
-        return [
-            einsum(f"{name}.linear", f"{x}, *w[{weight}] -> {plain}"),
-            norm(f"{name}.norm", f"{plain}, {learned} -> {result}", "batch_norm", row),
-        ]
+def _plain(name: str, x: Maps, axes: tuple[str, ...], trail: Trail) -> Maps:
+    """Declare a product of channels without a bias, and a norm of what it makes over the rest."""
+    plain = trail.product(f"{name}.linear", x, axes, to=f"{name}.plain", bias=False)
+    result, new = Maps(name, axes), " ".join(axis for axis in axes if axis not in x.axes)
+    row = " ".join(axis for axis in axes if axis in x.axes)
+    pattern = f"{plain}, *scale[{new}], *shift[{new}] -> {result}"
+    trail.ops.append(norm(f"{name}.norm", pattern, "batch_norm", row))
+    return result
 
 
 @dataclass(frozen=True)
@@ -229,12 +203,10 @@ class Biased:
         d, wide = trail.new_axis("d", self.width), trail.new_axis("d", self.ratio * self.width)
         own, seen = self._strided(name, trail), tuple(map(trail.copy, sides))
         keys = under(f"{name}.all", start, (batch, channel, *seen), trail)
-        of = {"q": (own, d, own.axes[2:]), "k": (keys, d, seen), "v": (keys, wide, seen)}
-        for part, (x, axis, places) in of.items():
-            rows = (batch, *places, h, axis)
-            trail.ops += Plain(f"{h} {axis}").ops(
-                f"{name}.{part}", x, f"{channel} {h} {axis}", rows
-            )
+        q, k, v = (
+            _plain(f"{name}.{part}", x, (batch, *x.axes[2:], h, axis), trail)
+            for part, x, axis in (("q", own, d), ("k", keys, d), ("v", keys, wide))
+        )
         here, there = " ".join(own.axes[2:]), " ".join(seen)
         offsets = self._offsets(trail.length(sides[0]), trail.length(own.axes[2]))
         table = trail.new_axis(
@@ -242,12 +214,7 @@ class Biased:
         )
         pairs, square = f"{here} {there}", f"[{batch} {h} {here} {there}]"
         bias, scores = f"{name}.bias[{h} {pairs}]", f"{name}.scores{square}"
-        q, k, v = (
-            f"{name}.{part}[{batch} {at} {h} {axis}]"
-            for part, at, axis in (("q", here, d), ("k", there, d), ("v", there, wide))
-        )
-        context, active = (Maps(f"{name}.{x}", (batch, *own.axes[2:], h, wide)) for x in ("c", "a"))
-        p = f"{name}.p{square}"
+        context, p = Maps(f"{name}.c", (batch, *own.axes[2:], h, wide)), f"{name}.p{square}"
         trail.ops += [
             lookup(
                 f"{name}.table", f"!{name}.buckets[{pairs}]:buffer, *table[{table} {h}] -> {bias}"
@@ -256,13 +223,11 @@ class Biased:
             pointwise(f"{name}.add", f"{scores}, {bias} -> {name}.biased{square}", "add"),
             softmax(f"{name}.softmax", f"{name}.biased{square} -> {p}", row=there),
             einsum(f"{name}.attend", f"{p}, {v} -> {context}"),
-            pointwise(f"{name}.act", f"{context} -> {active}", "silu"),
         ]
+        active = trail.made(f"{name}.act", "silu", context, axes=context.axes, to=f"{name}.a")
         new = trail.new_axis("c", self.channels)
-        rows = (batch, *own.axes[2:], new)
-        trail.ops += Plain(new).ops(f"{name}.proj", active, f"{h} {wide} {new}", rows)
-        result = Maps(name, (batch, new, *own.axes[2:]))
-        trail.add(pointwise(name, f"{name}.proj[{' '.join(rows)}] -> {result}", "copy"), result)
+        trail.at = _plain(f"{name}.proj", active, (batch, *own.axes[2:], new), trail)
+        trail.pointwise(name, "copy", axes=(batch, new, *own.axes[2:]))
 
     def _strided(self, name: str, trail: Trail) -> Maps:
         """Declare the positions of queries."""
@@ -270,10 +235,8 @@ class Biased:
             return trail.at
         batch, channel, *sides = trail.at.axes
         new = [trail.new_axis(a[0], -(-trail.length(a) // self.stride)) for a in sides]
-        result = Maps(f"{name}.some", (batch, channel, *new))
-        pattern = f"{trail.at} -> {result}"
-        trail.ops.append(pointwise(result.tensor, pattern, "copy", laid=" ".join(sides)))
-        return result
+        axes = (batch, channel, *new)
+        return trail.made(f"{name}.some", "copy", trail.at, axes=axes, laid=sides)
 
     def _offsets(self, keys: int, queries: int) -> int:
         """Return how many distances there are along a side."""

@@ -1,13 +1,19 @@
-"""Tensors of a trail that stand aside under a name: maps that several layers take, queries.
+"""Tensors of a trail that stand aside under a name, and layers that run side by side.
 
 Axes: as the trail makes them; positions of a sequence are called y.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from __future__ import annotations
 
-from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Residual, Trail
-from symbolic_cost.layers.maps import Mix, plus
-from symbolic_cost.ops.declare import Op, pointwise
+from collections.abc import Callable, Iterable, Mapping
+from math import prod
+from typing import Literal
+
+from symbolic_cost.errors import refuse
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Layer, Maps, Trail, under
+from symbolic_cost.layers.maps import Mix, Residual, plus
+from symbolic_cost.layers.upsampling import beside
+from symbolic_cost.ops.declare import Op
 from symbolic_cost.ops.unread import stored, unread, unused_weights
 from symbolic_cost.records import dataclass
 
@@ -58,10 +64,9 @@ class Learned:
 
     def declare(self, name: str, trail: Trail) -> None:
         axes = trail.new_axis("c", self.channels), trail.new_axis("y", self.positions)
-        batch = trail.at.axes[0]
-        result = Maps(name, (batch, *axes))
-        pattern = f"!{name}.samples[{batch}]:buffer, *table[{' '.join(axes)}] -> {result}"
-        trail.add(pointwise(name, pattern, "copy"), result)
+        batch, table = trail.at.axes[0], f"*table[{' '.join(axes)}]"
+        samples = f"!{name}.samples[{batch}]:buffer"
+        trail.at = trail.made(name, "copy", samples, table, axes=(batch, *axes))
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,9 @@ class Filled:
 
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *places = trail.aside[self.title].axes
-        row, own = trail.new_axis("p", self.rows), tuple(map(trail.copy, places))
-        result = Maps(name, (batch, channel, *own))
-        taken = f"!{name}.samples[{batch}]:buffer, *table[{row} {channel}]"
-        trail.add(pointwise(name, f"{taken} -> {result}", "copy", laid=row), result)
+        row, axes = trail.new_axis("p", self.rows), (batch, channel, *map(trail.copy, places))
+        taken = f"!{name}.samples[{batch}]:buffer", f"*table[{row} {channel}]"
+        trail.at = trail.made(name, "copy", *taken, axes=axes, laid=[row])
 
 
 @dataclass(frozen=True)
@@ -174,11 +178,9 @@ class FrozenNorm:
     """A norm of every channel by constants: what it scales and shifts by is no parameter."""
 
     def declare(self, name: str, trail: Trail) -> None:
-        channel, axes = trail.at.axes[1], trail.at.axes
         for part, function in (("scale", "mul"), ("shift", "add")):
-            result = Maps(f"{name}.{part}d", axes)
-            taken = f"{trail.at}, !{name}.{part}[{channel}]:buffer"
-            trail.add(pointwise(f"{name}.{part}", f"{taken} -> {result}", function), result)
+            known = f"!{name}.{part}[{trail.at.axes[1]}]:buffer"
+            trail.pointwise(f"{name}.{part}", function, known, to=f"{name}.{part}d")
 
 
 def rebuilt(layer: Layer, change: Callable[[Layer], Layer]) -> Layer:
@@ -204,3 +206,79 @@ def predictor(width: int, channels: int, layers: int, shared: str = "") -> Chain
     for i, name in enumerate(names[:-1]):
         made |= {f"fc{i}": Mix(width, shared=name), f"act{i}": Activation()}
     return Chain(made | {f"fc{layers - 1}": Mix(channels, shared=names[-1])})
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Chains that all take the tensor at hand; an empty one leaves it as it is.
+
+    Args:
+        how: results come out side by side in their channels, or multiplied.
+    """
+
+    chains: tuple[Chain, ...]
+    how: Literal["beside", "multiplied"] = "beside"
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare every chain, and what becomes of the results."""
+        start, made = trail.at, []
+        for i, one in enumerate(self.chains):
+            trail.at = start
+            one.declare(f"{name}.{i}", trail)
+            made.append(trail.at)
+        trail.at = first = made[0]
+        if self.how == "beside":
+            beside(name, made, trail)
+            return
+        others = [under(f"{name}.as{i}", x, first.axes, trail) for i, x in enumerate(made[1:], 1)]
+        trail.pointwise(name, "mul", *others)
+
+
+@dataclass(frozen=True)
+class Flat:
+    """All positions of the map at hand as one sequence."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, *sides = trail.at.axes
+        axes = (batch, channel, trail.new_axis("y", prod(map(trail.length, sides))))
+        trail.pointwise(name, "copy", axes=axes, laid=sides)
+
+
+@dataclass(frozen=True)
+class Turned:
+    """The positions of a sequence as its channels, and its channels as positions."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, *places = trail.at.axes
+        if len(places) != 1:
+            refuse([f"{name}: one axis of positions is turned, not {len(places)}"])
+        trail.at = under(name, trail.at, (batch, *places, channel), trail)
+
+
+@dataclass(frozen=True)
+class Lined:
+    """The channels of a vector as positions of one channel."""
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel = trail.at.axes
+        axes = (batch, trail.new_axis("c", 1), trail.new_axis("x", trail.length(channel)))
+        trail.pointwise(name, "copy", axes=axes, laid=[channel])
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Factors of all channels, made of the map itself."""
+
+    chain: Chain
+
+    def declare(self, name: str, trail: Trail) -> None:
+        start = trail.at
+        self.chain.declare(name, trail)
+        factors, axes = trail.at, start.axes[:2]
+        if len(factors.axes) > len(axes):
+            rest = factors.axes[2:]
+            trail.pointwise(f"{name}.row", "copy", axes=axes, laid=(factors.axes[1], *rest))
+        else:
+            under(f"{name}.row", factors, axes, trail)
+        trail.at = start
+        trail.pointwise(name, "mul", Maps(f"{name}.row", axes))

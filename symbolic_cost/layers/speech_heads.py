@@ -13,10 +13,7 @@ class Quantized:
     As wav2vec 2.0 is trained first (Baevski and others, 2020, section 3).
     """
 
-    @property
-    def hidden(self) -> None:
-        """No hidden layer that a pooler could share."""
-        return None
+    hidden = None
 
     def ops(self) -> tuple[Op, ...]:
         shares, chosen = "shares[b r g_q n_q]", "chosen[b r g_q n_q]"
@@ -45,10 +42,7 @@ class Voices:
 
     layers: int = 5
 
-    @property
-    def hidden(self) -> None:
-        """No hidden layer that a pooler could share."""
-        return None
+    hidden = None
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the head; voices are told apart by weights that only the loss takes."""

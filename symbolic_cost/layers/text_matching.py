@@ -5,9 +5,9 @@ Axes: as the trail makes them; v rows of a table, b_all all images of a batch.
 
 from sympy import Expr
 
-from symbolic_cost.layers.conv import Maps, Trail
+from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.layers.maps import Mix
-from symbolic_cost.ops.declare import einsum, lookup, norm, pointwise, softmax, unread, view
+from symbolic_cost.ops.declare import einsum, lookup, norm, softmax, unread, view
 from symbolic_cost.records import dataclass
 
 
@@ -29,14 +29,13 @@ class Words:
     def declare(self, name: str, trail: Trail) -> None:
         batch, y = trail.at.axes[0], trail.new_axis("y", self.length)
         channel, v = trail.new_axis("c", self.width), trail.new_axis("v", self.vocabulary)
-        rows = trail.new_axis("p", self.places)
-        words, placed = (Maps(f"{name}.{part}", (batch, channel, y)) for part in ("word", "placed"))
+        rows, words = trail.new_axis("p", self.places), Maps(f"{name}.word", (batch, channel, y))
         table = f"!{name}.ids[{batch} {y}]:index, *table[{v} {channel}]"
         near = f"{name}.near[{y} {channel}]"
         places = f"!{name}.places[{y}]:buffer, *table[{rows} {channel}] -> {near}"
-        trail.ops.append(lookup(f"{name}.words", f"{table} -> {words}"))
+        trail.add(lookup(f"{name}.words", f"{table} -> {words}"), words)
         trail.ops.append(lookup(f"{name}.position", places))
-        trail.add(pointwise(f"{name}.add", f"{words}, {near} -> {placed}", "add"), placed)
+        trail.pointwise(f"{name}.add", "add", near, to=f"{name}.placed")
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,8 @@ class Matched:
 
     def declare(self, name: str, trail: Trail) -> None:
         (batch, channel, y), text = trail.at.axes, trail.aside[self.title]
-        same, result = Maps(f"{name}.text", (batch, channel)), Maps(name, (batch, y))
-        trail.ops.append(view(same.tensor, f"{text} -> {same}"))
+        same = under(f"{name}.text", text, (batch, channel), trail)
+        result = Maps(name, (batch, y))
         trail.add(einsum(name, f"{trail.at}, {same} -> {result}"), result)
 
 
@@ -93,17 +92,13 @@ class Filmed:
     title: str
 
     def declare(self, name: str, trail: Trail) -> None:
-        start = trail.at
-        batch, channel, *_ = start.axes
+        batch, channel, *_ = trail.at.axes
         for part, how in (("scale", "mul"), ("shift", "add")):
             at, trail.at = trail.at, trail.aside[self.title]
             Mix(trail.length(channel)).declare(f"{name}.{part}", trail)
-            same, result = (
-                Maps(f"{name}.{part}.same", (batch, channel)),
-                Maps(f"{name}.{how}", start.axes),
-            )
-            trail.ops.append(view(same.tensor, f"{trail.at} -> {same}"))
-            trail.add(pointwise(result.tensor, f"{at}, {same} -> {result}", how), result)
+            same = under(f"{name}.{part}.same", trail.at, (batch, channel), trail)
+            trail.at = at
+            trail.pointwise(f"{name}.{how}", how, same)
 
 
 @dataclass(frozen=True)
@@ -113,9 +108,8 @@ class Typed:
     rows: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        at, rows, result = trail.at, trail.new_axis("p", self.rows), Maps(name, trail.at.axes)
-        table = f"{at}, *table[{rows} {at.axes[1]}] -> {result}"
-        trail.add(pointwise(name, table, "add", laid=rows), result)
+        rows = trail.new_axis("p", self.rows)
+        trail.pointwise(name, "add", f"*table[{rows} {trail.at.axes[1]}]", laid=[rows])
 
 
 @dataclass(frozen=True)
@@ -128,11 +122,9 @@ class Behind:
         batch, channel, old = trail.at.axes
         first = trail.aside[self.title]
         length = trail.sizes[old] + trail.sizes[first.axes[2]]
-        result = Maps(name, (batch, channel, trail.new_axis("y", length)))
-        same = Maps(f"{name}.first", (batch, channel, first.axes[2]))
-        trail.ops.append(view(same.tensor, f"{first} -> {same}"))
-        laid = f"{old} {first.axes[2]}"
-        trail.add(pointwise(name, f"{trail.at}, {same} -> {result}", "copy", laid=laid), result)
+        axes = (batch, channel, trail.new_axis("y", length))
+        same = under(f"{name}.first", first, (batch, channel, first.axes[2]), trail)
+        trail.pointwise(name, "copy", same, axes=axes, laid=(old, first.axes[2]))
 
 
 @dataclass(frozen=True)
@@ -154,27 +146,22 @@ class Meeting:
         image, text = trail.at, trail.aside[self.title]
         h, d = trail.heads(self.heads, self.width)
         batch, y, t = image.axes[0], image.axes[2], text.axes[2]
-        made: dict[str, Maps] = {}
-        for part, x in (("q", image), ("k", text), ("seen", image), ("told", text)):
-            made[part] = Maps(f"{name}.{part}", (batch, x.axes[2], h, d))
-            weight = f"*w[{x.axes[1]} {h} {d}] + *bias[{h} {d}]"
-            trail.ops.append(einsum(f"{name}.{part}", f"{x}, {weight} -> {made[part]}"))
+        q, k, seen, told = (
+            trail.product(f"{name}.{part}", x, (batch, x.axes[2], h, d))
+            for part, x in (("q", image), ("k", text), ("seen", image), ("told", text))
+        )
         square = f"[{batch} {h} {y} {t}]"
-        scored = f"{made['q']}, {made['k']} -> {name}.scores{square}"
-        trail.ops.append(einsum(f"{name}.scored", scored))
-        ways = {"image": (image, made["told"], t), "text": (text, made["seen"], y)}
+        trail.ops.append(einsum(f"{name}.scored", f"{q}, {k} -> {name}.scores{square}"))
+        ways = {"image": (image, told, t), "text": (text, seen, y)}
         for part, (x, value, row) in ways.items():
             own = f"{name}.{part}"
             p, context = f"{own}.p{square}", Maps(f"{own}.c", (batch, x.axes[2], h, d))
-            grown, factored = (Maps(f"{own}.{end}", x.axes) for end in ("proj", "scaled"))
-            result = Maps(f"{own}.sum", x.axes)
-            learned = f"*w[{h} {d} {x.axes[1]}] + *bias[{x.axes[1]}]"
             trail.ops += [
                 softmax(f"{own}.softmax", f"{name}.scores{square} -> {p}", row=row),
                 einsum(f"{own}.attend", f"{p}, {value} -> {context}"),
-                einsum(f"{own}.proj", f"{context}, {learned} -> {grown}"),
-                pointwise(f"{own}.scale", f"{grown}, *scale[{x.axes[1]}] -> {factored}", "mul"),
-                pointwise(f"{own}.sum", f"{x}, {factored} -> {result}", "add"),
             ]
+            trail.at = trail.product(f"{own}.proj", context, x.axes)
+            trail.pointwise(f"{own}.scale", "mul", f"*scale[{x.axes[1]}]", to=f"{own}.scaled")
+            result = trail.made(f"{own}.sum", "add", x, trail.at, axes=x.axes)
             ways[part] = (result, value, row)
         trail.at, trail.aside[self.title] = ways["image"][0], ways["text"][0]

@@ -13,8 +13,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, pointwise
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.part import scope
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled, scope
 from symbolic_cost.ops.view import view
 from symbolic_cost.records import dataclass
 
@@ -31,10 +30,7 @@ class Transduced:
     layers: int = 2
     function: str = "relu"
 
-    @property
-    def hidden(self) -> None:
-        """No hidden layer that a pooler could share."""
-        return None
+    hidden = None
 
     def ops(self) -> tuple[Op, ...]:
         pair, told = "[b l y_t u_t]", "logits[b l y_t v_t]"

@@ -5,9 +5,9 @@ A trail's tensors aside: "time", a vector of a sample [b c]; "prompt", positions
 
 from collections.abc import Callable
 
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail, under
-from symbolic_cost.layers.maps import Mix, Normed, Reduced
-from symbolic_cost.ops.declare import Role, einsum, pointwise, view
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Trail, under
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, Residual
+from symbolic_cost.ops.declare import Role
 from symbolic_cost.records import dataclass
 
 GROUPS = Normed("group_norm", "both")
@@ -28,13 +28,9 @@ class Timed:
         batch, channel = at.axes[:2]
         if len(time.axes) > 2:  # noqa: PLR2004 - one for every frame
             time = under(f"{name}.step", time, (*time.axes[:2], at.axes[2]), trail)
-        active = Maps(f"{name}.active", time.axes)
-        shift = Maps(f"{name}.shift", (batch, channel, *time.axes[2:]))
-        weight = f"*w[{time.axes[1]} {channel}] + *bias[{channel}]"
-        trail.ops += [
-            pointwise(active.tensor, f"{time} -> {active}", self.function),
-            einsum(f"{name}.linear", f"{active}, {weight} -> {shift}"),
-        ]
+        active = trail.made(f"{name}.active", self.function, time, axes=time.axes)
+        axes = (batch, channel, *time.axes[2:])
+        shift = trail.product(f"{name}.linear", active, axes, to=f"{name}.shift")
         trail.pointwise(name, "add", shift)
 
 
@@ -113,11 +109,10 @@ class Rejoined:
     def declare(self, name: str, trail: Trail) -> None:
         batch, channel, *sides = trail.at.axes
         other = trail.skips.pop()
-        laid = Maps(f"{name}.kept", (batch, other.axes[1], *sides))
-        trail.add(view(laid.tensor, f"{other} -> {laid}"), trail.at)
+        kept = under(f"{name}.kept", other, (batch, other.axes[1], *sides), trail)
         both = trail.new_axis("c", trail.length(channel) + trail.length(other.axes[1]))
         channels = (channel, other.axes[1])
-        trail.pointwise(name, "copy", laid, axes=(batch, both, *sides), laid=channels)
+        trail.pointwise(name, "copy", kept, axes=(batch, both, *sides), laid=channels)
 
 
 @dataclass(frozen=True)
@@ -144,18 +139,12 @@ class Gated:
     function: str = "gelu"
 
     def declare(self, name: str, trail: Trail) -> None:
-        batch, old, *rest = trail.at.axes
-        new = trail.new_axis("c", self.channels, Role.INNER)
-        wide = f"[{batch} {new} {' '.join(rest)}]"
-        result = Maps(name, (batch, new, *rest))
-        weight = f"*w[{old} {new}] + *bias[{new}]"
-        trail.ops += [
-            einsum(f"{name}.gate", f"{trail.at}, {weight} -> {name}.g{wide}"),
-            einsum(f"{name}.up", f"{trail.at}, {weight} -> {name}.u{wide}"),
-            pointwise(f"{name}.act", f"{name}.g{wide} -> {name}.a{wide}", self.function),
-        ]
-        opened = f"{name}.a{wide}, {name}.u{wide} -> {result}"
-        trail.add(pointwise(f"{name}.mul", opened, "mul"), result)
+        batch, _, *rest = trail.at.axes
+        axes = (batch, trail.new_axis("c", self.channels, Role.INNER), *rest)
+        gate = trail.product(f"{name}.gate", trail.at, axes, to=f"{name}.g")
+        up = trail.product(f"{name}.up", trail.at, axes, to=f"{name}.u")
+        trail.at = trail.made(f"{name}.act", self.function, gate, axes=axes, to=f"{name}.a")
+        trail.pointwise(f"{name}.mul", "mul", up, to=name)
 
 
 def attention(heads: int, norm: Layer = GROUPS, *, apart: bool = False) -> Residual:

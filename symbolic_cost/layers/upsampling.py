@@ -1,15 +1,14 @@
-"""Layers that make maps of what a transformer or a smaller map holds.
+"""Layers that make maps of a sequence or of other maps, larger or smaller, side by side or pooled.
 
-Axes: as the trail makes them.
+Axes: as the trail makes them; n crops, y positions of one.
 """
 
 from __future__ import annotations
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.layers.conv import Maps, Trail, under
-from symbolic_cost.ops.conv import TransposedConv
+from symbolic_cost.layers.conv import Maps, Padding, Trail, under
+from symbolic_cost.ops.conv import TransposedConv, pool
 from symbolic_cost.ops.conv import conv as convolution
-from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.records import dataclass
 
 
@@ -91,11 +90,10 @@ def beside(name: str, tensors: list[Maps], trail: Trail) -> None:
     if len({tuple(map(trail.length, tensor.axes[2:])) for tensor in tensors}) > 1:
         raise InputError(f"{name}: maps of one size stand side by side")
     every = trail.new_axis("c", sum(trail.length(tensor.axes[1]) for tensor in tensors))
-    result = Maps(name, (trail.at.axes[0], every, *trail.at.axes[2:]))
-    axes = dict.fromkeys(axis for tensor in tensors for axis in tensor.axes)
-    laid = " ".join(axis for axis in axes if axis not in result.axes)
-    pattern = f"{', '.join(map(str, tensors))} -> {result}"
-    trail.add(pointwise(name, pattern, "copy", laid=laid), result)
+    axes = (trail.at.axes[0], every, *trail.at.axes[2:])
+    known = dict.fromkeys(axis for tensor in tensors for axis in tensor.axes)
+    laid = [axis for axis in known if axis not in axes]
+    trail.at = trail.made(name, "copy", *tensors, axes=axes, laid=laid)
 
 
 @dataclass(frozen=True)
@@ -126,3 +124,75 @@ class Carved:
         batch, channel, *old = trail.at.axes
         sides = map(trail.copy, trail.aside[self.like].axes[2:])
         trail.pointwise(name, "copy", axes=(batch, channel, *sides), laid=old)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A maximum or mean over square windows.
+
+    Args:
+        function: "max_pool" or "avg_pool".
+        stride: step between positions.
+    """
+
+    function: str
+    kernel: int
+    stride: int
+    padding: Padding = 0
+
+    def declare(self, name: str, trail: Trail) -> None:
+        positions, window = trail.windows(name, self.kernel, self.stride, self.padding)
+        _reduce(name, trail, self.function, positions, window)
+
+
+@dataclass(frozen=True)
+class AdaptiveMean:
+    """A mean over windows that leave maps of a given side."""
+
+    side: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the pooling; windows overlap where the sides do not divide."""
+        lengths = [trail.length(axis) for axis in trail.at.axes[2:]]
+        positions = tuple(trail.new_axis(letter, self.side) for letter in "yx")
+        window = tuple(
+            trail.new_axis(letter, -(-length // self.side))
+            for letter, length in zip("st", lengths, strict=True)
+        )
+        _reduce(name, trail, "avg_pool", positions, window)
+
+
+def _reduce(
+    name: str, trail: Trail, function: str, positions: tuple[str, ...], window: tuple[str, ...]
+) -> None:
+    result = Maps(name, (*trail.at.axes[:2], *positions))
+    trail.add(pool(name, f"{trail.at} -> {result}", function, " ".join(window)), result)
+
+
+@dataclass(frozen=True)
+class Crops:
+    """The map at hand, crops below each other, as sequences behind a learned token, with places."""
+
+    number: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, *sides = trail.at.axes
+        every = trail.length(sides[0]) * trail.length(sides[1])
+        n, y = trail.new_axis("n", self.number), trail.new_axis("y", every // self.number + 1)
+        axes = (batch, channel, n, y)
+        trail.pointwise(f"{name}.crops", "copy", f"*token[{channel}]", axes=axes, laid=sides)
+        trail.pointwise(f"{name}.places", "add", f"*table[{channel} {y}]")
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The crops at hand, or some of them, side by side as a map of some sides."""
+
+    sides: tuple[int, int]
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, *old = trail.at.axes
+        sides = [
+            trail.new_axis(letter, side) for letter, side in zip("yx", self.sides, strict=True)
+        ]
+        trail.pointwise(name, "interpolate", axes=(batch, channel, *sides), laid=old)

@@ -6,9 +6,8 @@ Axes: as the trail makes them; z frames.
 from sympy import Integer, Rational, ceiling
 
 from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Trail, under
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.unread import unread, unused_weights
+from symbolic_cost.layers.skips import Idle
+from symbolic_cost.ops.unread import unread
 from symbolic_cost.records import dataclass, replace
 
 
@@ -75,16 +74,16 @@ class NormedBy:
     def declare(self, name: str, trail: Trail) -> None:
         """Declare the layer."""
         source = trail.aside[self.title]
-        batch, channel, *places = trail.at.axes
+        batch, _, *places = trail.at.axes
         self.norm.declare(f"{name}.norm", trail)
-        large = Maps(f"{name}.large", (batch, source.axes[1], *places))
-        laid = " ".join(axis for axis in source.axes[2:] if axis not in places)
-        grow = pointwise(f"{name}.grow", f"{source} -> {large}", "interpolate", laid=laid)
-        weight = f"*w[{source.axes[1]} {channel}] + *bias[{channel}]"
-        made = {piece: Maps(f"{name}.{piece}", trail.at.axes) for piece in ("scale", "shift")}
-        trail.ops += [grow, *(einsum(m.tensor, f"{large}, {weight} -> {m}") for m in made.values())]
-        trail.pointwise(f"{name}.mul", "mul", made["scale"])
-        trail.pointwise(f"{name}.add", "add", made["shift"])
+        own, axes, to = f"{name}.grow", (batch, source.axes[1], *places), f"{name}.large"
+        laid = [axis for axis in source.axes[2:] if axis not in places]
+        large = trail.made(own, "interpolate", source, axes=axes, laid=laid, to=to)
+        scale, shift = (
+            trail.product(f"{name}.{piece}", large, trail.at.axes) for piece in ("scale", "shift")
+        )
+        trail.pointwise(f"{name}.mul", "mul", scale)
+        trail.pointwise(f"{name}.add", "add", shift)
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class Later:
         later = trail.new_axis("z", Integer(4) if alone else trail.sizes[frames] - 1)
         if alone:
             trail.at = Maps(f"{name}.later", (batch, channel, later, *sides))
-            Unused(self.layers).declare(name, trail)
+            Idle(self.layers).declare(name, trail)
             trail.at = start
             return
         rest = (batch, channel, later, *sides)
@@ -113,23 +112,9 @@ class Later:
         self.layers.declare(name, trail)
         _, wide, last, *over = trail.at.axes
         every = trail.new_axis("z", trail.sizes[last] + 1)
-        result = Maps(name, (batch, wide, every, *over))
-        laid = [axis for axis in (channel, frames, *sides, last) if axis not in result.axes]
-        pattern = f"{start}, {trail.at} -> {result}"
-        trail.add(pointwise(f"{name}.join", pattern, "copy", laid=" ".join(laid)), result)
-
-
-@dataclass(frozen=True)
-class Unused:
-    """A layer that does not run: what is kept of it is its weights."""
-
-    layer: Layer
-
-    def declare(self, name: str, trail: Trail) -> None:
-        start, first = trail.at, len(trail.ops)
-        self.layer.declare(name, trail)
-        trail.ops[first:] = unused_weights(trail.ops[first:])
-        trail.at = start
+        axes, own = (batch, wide, every, *over), f"{name}.join"
+        laid = [axis for axis in (channel, frames, *sides, last) if axis not in axes]
+        trail.at = trail.made(own, "copy", start, trail.at, axes=axes, laid=laid, to=name)
 
 
 @dataclass(frozen=True)

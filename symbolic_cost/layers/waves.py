@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Residual, Trail, under
+from symbolic_cost.layers.conv import Chain, Conv, Layer, Maps, Trail, under
+from symbolic_cost.layers.maps import Residual
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.layers.upsampling import Spread
 from symbolic_cost.ops.conv import TransposedConv
-from symbolic_cost.ops.conv import conv as convolution
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.part import scope
-from symbolic_cost.ops.titles import retitled
-from symbolic_cost.ops.unread import stored, unread
+from symbolic_cost.ops.declare import conv as convolution
+from symbolic_cost.ops.declare import einsum, pointwise, scope, stored, unread
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, replace
 
 Wrap = Callable[[Conv | Spread], Layer]
@@ -72,11 +70,8 @@ class Memory:
             y = f"{name}.{i}"
             trail.ops += scope(y, retitled((Cell.LSTM.op(),), titles), x=x, y=y)
             x, old = y, new
-        same = Maps(f"{name}.end", start.axes)
-        trail.ops.append(
-            pointwise(same.tensor, f"{x}[{batch} {place} {old}] -> {same}", "copy", laid=old)
-        )
-        trail.at = same
+        last = Maps(x, (batch, place, old))
+        trail.at = trail.made(f"{name}.end", "copy", last, axes=start.axes, laid=[old])
         trail.pointwise(name, "add", start)
 
 

@@ -1,13 +1,24 @@
-"""Attention of the positions of a map inside of windows, as hierarchical networks have it.
+"""Attention of the positions of a map inside of windows, and of all with biases of their distances.
 
-Axes: as the trail makes them; n windows, l and t positions of one, p rows of a table of distances.
+Axes: as the trail makes them; n windows, l and t positions of one, or y and x; p rows of a table of
+distances, s queries of which the largest one is left.
 """
 
 from math import prod
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.layers.conv import Maps, Trail
-from symbolic_cost.ops.declare import Op, einsum, lookup, norm, pointwise, softmax, view
+from symbolic_cost.layers.conv import Maps, Trail, under
+from symbolic_cost.ops.declare import (
+    Op,
+    einsum,
+    lookup,
+    norm,
+    pointwise,
+    pool,
+    softmax,
+    unread,
+    view,
+)
 from symbolic_cost.records import dataclass
 
 
@@ -46,39 +57,35 @@ class Windowed:
         n = trail.new_axis("n", prod(-(-length // side) for length in lengths))
         l, t = trail.new_axis("l", side**2), trail.new_axis("t", side**2)
         h, d = trail.heads(self.heads, trail.length(channel))
-        part = f"{name}.part[{batch} {n} {l} {channel}]"
-        laid = " ".join(sides)
+        axes, to = (batch, n, l, channel), f"{name}.part"
+        part = trail.made(f"{name}.windows", "copy", start, axes=axes, laid=sides, to=to)
         rows, there = (f"{batch} {n} {x} {h} {d}" for x in (l, t))
+        for letter in "qkv":
+            self._projected(name, letter, part, (batch, n, l, h, d), trail)
         trail.ops += [
-            pointwise(f"{name}.windows", f"{start} -> {part}", "copy", laid=laid),
-            *self._projected(name, part, rows),
             *(view(f"{name}.{x}", f"{name}.{x[0]}[{rows}] -> {name}.{x}[{there}]") for x in _SEEN),
             *self._distances(name, trail, h, f"{l} {t}"),
             *self._core(name, rows, there),
         ]
+        context = Maps(f"{name}.c", (batch, n, l, h, d))
         new = trail.new_axis("c", self.channels or trail.length(channel))
-        done = f"{name}.done[{batch} {n} {l} {new}]"
-        weight = f"*w[{h} {d} {new}] + *bias[{new}]"
-        trail.ops.append(einsum(f"{name}.proj", f"{name}.c[{rows}], {weight} -> {done}"))
-        result = Maps(name, (batch, new, *sides))
-        back = f"{done} -> {result}"
-        trail.add(pointwise(f"{name}.back", back, "copy", laid=f"{n} {l}"), result)
+        done = (batch, n, l, new)
+        trail.at = trail.product(f"{name}.proj", context, done, to=f"{name}.done")
+        trail.pointwise(f"{name}.back", "copy", axes=(batch, new, *sides), laid=(n, l), to=name)
 
-    def _projected(self, name: str, part: str, rows: str) -> tuple[Op, ...]:
-        """Declare queries, keys and values; for cosines the first two are of length one."""
-        *_, h, d = rows.split()
-        channel = part.removesuffix("]").rpartition(" ")[2]
-        ops: list[Op] = []
-        for letter in "qkv":
-            cosine = self.computed and letter != "v"
-            bias = f" + *bias[{h} {d}]" if self.bias and not (cosine and letter == "k") else ""
-            plain = f"{name}.plain_{letter}" if cosine else f"{name}.{letter}"
-            weight = f"*w[{channel} {h} {d}]{bias}"
-            ops.append(einsum(f"{name}.{letter}", f"{part}, {weight} -> {plain}[{rows}]"))
-            if cosine:
-                unit = f"{plain}[{rows}] -> {name}.{letter}[{rows}]"
-                ops.append(norm(f"{name}.unit_{letter}", unit, "rms_norm_bare", d))
-        return tuple(ops)
+    def _projected(
+        self, name: str, letter: str, part: Maps, rows: tuple[str, ...], trail: Trail
+    ) -> None:
+        """Declare queries, keys or values; for cosines the first two are of length one."""
+        cosine = self.computed and letter != "v"
+        bias = self.bias and not (cosine and letter == "k")
+        own, to = f"{name}.{letter}", f"{name}.plain_{letter}" if cosine else ""
+        plain = trail.product(own, part, rows, to=to, bias=bias)
+        if cosine:
+            unit = norm(
+                f"{name}.unit_{letter}", f"{plain} -> {Maps(own, rows)}", "rms_norm_bare", rows[-1]
+            )
+            trail.ops.append(unit)
 
     def _distances(self, name: str, trail: Trail, h: str, pairs: str) -> tuple[Op, ...]:
         rows = trail.new_axis("p", (2 * self.side - 1) ** 2)
@@ -133,3 +140,162 @@ class Looked(Windowed):
 
 
 _SEEN = ("keys", "values")
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """Attention whose scores get the product of a query with vectors of both distances.
+
+    Args:
+        side: of a window, whose maps are padded; 0 for the whole map.
+        bias: whether query, key and value have one.
+        distances: whether there are vectors of distances.
+    """
+
+    heads: int
+    side: int = 0
+    bias: bool = True
+    distances: bool = True
+
+    def declare(self, name: str, trail: Trail) -> None:
+        start = trail.at
+        batch, channel, *sides = start.axes
+        rows, taken = self._windows(name, trail)
+        h, d = trail.heads(self.heads, trail.length(channel))
+        outer, here = rows[:-2], rows[-2:]
+        there = tuple(map(trail.copy, here))
+        q, k, v = (
+            trail.product(f"{name}.{x}", taken, (*rows, h, d), bias=self.bias) for x in "qkv"
+        )
+        key = under(f"{name}.keys", k, (*outer, *there, h, d), trail)
+        value = under(f"{name}.values", v, key.axes, trail)
+        square = (*outer, h, *here, *there)
+        scores, p = (Maps(f"{name}.{x}", square) for x in ("scores", "p"))
+        trail.ops.append(einsum(f"{name}.scored", f"{q}, {key} -> {scores}"))
+        if self.distances:
+            biases = [
+                self._distances(f"{name}.{a[0]}", trail, q, (*outer, h, *here, b), a)
+                for a, b in zip(here, there, strict=True)
+            ]
+            added = f"{name}.biased"
+            scores = trail.made(f"{name}.add", "add", scores, *biases, axes=square, to=added)
+        context = Maps(f"{name}.c", q.axes)
+        trail.ops += [
+            softmax(f"{name}.softmax", f"{scores} -> {p}", row=" ".join(there)),
+            einsum(f"{name}.attend", f"{p}, {value} -> {context}"),
+        ]
+        new = trail.new_axis("c", trail.length(channel))
+        done = (batch, new, *rows[1:])
+        trail.at = trail.product(f"{name}.proj", context, done, to=f"{name}.done")
+        axes = (batch, new, *sides)
+        laid = () if done == axes else rows[1:]
+        trail.pointwise(f"{name}.back", "copy", axes=axes, laid=laid, to=name)
+
+    def _windows(self, name: str, trail: Trail) -> tuple[tuple[str, ...], Maps]:
+        """Declare windows; return the axes of their positions, the batch first, and the windows."""
+        batch, channel, *sides = trail.at.axes
+        if not self.side:
+            return (batch, *sides), trail.at
+        n = trail.new_axis("n", prod(-(-trail.length(axis) // self.side) for axis in sides))
+        y, x = (trail.new_axis(letter, self.side) for letter in "yx")
+        own, axes = f"{name}.windows", (batch, channel, n, y, x)
+        part = trail.made(own, "copy", trail.at, axes=axes, laid=sides, to=f"{name}.part")
+        return (batch, n, y, x), part
+
+    def _distances(
+        self, name: str, trail: Trail, q: Maps, axes: tuple[str, ...], here: str
+    ) -> Maps:
+        """Declare the products of queries with vectors of distances along a side."""
+        there, d = axes[-1], q.axes[-1]
+        rows = trail.new_axis("p", 2 * trail.length(here) - 1)
+        vectors, bias = f"{name}_vectors[{here} {there} {d}]", Maps(f"{name}_bias", axes)
+        pattern = f"!{name}_rows[{here} {there}]:buffer, *table[{rows} {d}] -> {vectors}"
+        trail.ops += [
+            lookup(f"{name}_table", pattern),
+            einsum(f"{name}_distance", f"{q}, {vectors} -> {bias}"),
+        ]
+        return bias
+
+
+@dataclass(frozen=True)
+class Units:
+    """Attention inside of units, as Hiera's.
+
+    Args:
+        width: of all heads together, and of the result.
+        queries: of a unit; those of all positions if zero.
+        step: by which queries leave fewer positions on every side.
+    """
+
+    heads: int
+    width: int
+    queries: int = 0
+    step: int = 1
+
+    def declare(self, name: str, trail: Trail) -> None:
+        """Declare the layer."""
+        start = trail.at
+        batch, channel, *sides = start.axes
+        units, each, left_over = self._counts([trail.length(side) for side in sides])
+        n, t, s = (
+            trail.new_axis(x, size) for x, size in (("n", units), ("t", each), ("s", self.step**2))
+        )
+        l = trail.new_axis("l", left_over)
+        h, d = trail.heads(self.heads, self.width)
+        axes, to = (batch, n, t, channel), f"{name}.part"
+        part = trail.made(f"{name}.units", "copy", start, axes=axes, laid=sides, to=to)
+        heads = (batch, n, t, h, d)
+        asked, k, v = (trail.product(f"{name}.{x}", part, heads, to=f"{name}.{x}_") for x in "qkv")
+        trail.ops += self._further(name, trail, asked, k)
+        q, context = (Maps(f"{name}.{x}", (batch, n, l, h, d)) for x in "qc")
+        if self.step > 1:
+            trail.ops.append(pool(f"{name}.most", f"{asked} -> {q}", "max_pool", s))
+        else:
+            trail.ops.append(view(f"{name}.asked", f"{asked} -> {q}"))
+        square = f"[{batch} {n} {h} {l} {t}]"
+        new = trail.new_axis("c", self.width)
+        trail.ops += [
+            einsum(f"{name}.scored", f"{q}, {k} -> {name}.scores{square}"),
+            softmax(f"{name}.softmax", f"{name}.scores{square} -> {name}.p{square}", row=t),
+            einsum(f"{name}.attend", f"{name}.p{square}, {v} -> {context}"),
+        ]
+        done = (batch, n, l, new)
+        trail.at = trail.product(f"{name}.proj", context, done, to=f"{name}.done")
+        left = [trail.new_axis(a[0], trail.length(a) // self.step) for a in sides]
+        whole = (batch, new, *(left if self.step > 1 else sides))
+        trail.pointwise(f"{name}.back", "copy", axes=whole, laid=(n, l), to=name)
+
+    def _counts(self, sides: list[int]) -> tuple[int, int, int]:
+        """Return the units of a map, and positions and queries of each."""
+        each = self.queries * self.step**2 or prod(sides)
+        return prod(sides) // each, each, each // self.step**2
+
+    def _further(self, name: str, trail: Trail, q: Maps, k: Maps) -> tuple[Op, ...]:  # noqa: ARG002 - of others
+        """Declare what else is made of queries and keys."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Squares(Units):
+    """Attention inside of the windows of a padded map, as SAM 2's.
+
+    Every position makes scores between its own heads too, as the code has it, which nothing takes.
+
+    Args:
+        side: of a window; 0 for the whole map.
+    """
+
+    side: int = 0
+
+    def _counts(self, sides: list[int]) -> tuple[int, int, int]:
+        own = [self.side] * len(sides) if self.side else sides
+        units = prod(-(-length // side) for length, side in zip(sides, own, strict=True))
+        return units, prod(own), prod(side // self.step for side in own)
+
+    def _further(self, name: str, trail: Trail, q: Maps, k: Maps) -> tuple[Op, ...]:
+        batch, n, t, h, d = q.axes
+        other = trail.copy(h)
+        keys = Maps(f"{name}.k_heads", (batch, n, t, other, d))
+        between = f"{name}.between[{batch} {n} {t} {h} {other}]"
+        heads = einsum(f"{name}.heads", f"{q}, {keys} -> {between}")
+        return unread((view(keys.tensor, f"{k} -> {keys}"), heads))

@@ -105,26 +105,13 @@ class Book:
         message = mul(self.counter.moved(operand), move.elements)
         charged = self.conventions.charge(move.kind, message, ranks)
         collective = Collective(move.kind, move.meshes, ranks, message, move.axis)
-        self._row(
-            op,
-            phase,
-            Quantity.COMMUNICATION,
-            charged,
-            operand.tensor,
-            collective=collective,
-            per_step=per_step,
-        )
+        amounts = {Quantity.COMMUNICATION: charged}
         if move.kind in _REDUCING:
-            additions = mul(self.conventions.reduction_additions(ranks), move.elements)
-            self._row(
-                op,
-                phase,
-                Quantity.FLOP,
-                additions,
-                operand.tensor,
-                collective=collective,
-                per_step=per_step,
-            )
+            additions = self.conventions.reduction_additions(ranks)
+            amounts[Quantity.FLOP] = mul(additions, move.elements)
+        for quantity, amount in amounts.items():
+            said = (op, phase, quantity, amount, operand.tensor)
+            self._row(*said, collective=collective, per_step=per_step)
 
     def _row(
         self,

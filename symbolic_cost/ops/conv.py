@@ -9,19 +9,15 @@ i is summed, o made, g (in all three) groups; p q are output positions, y x the 
 they are taken from, s t the kernel. A convolution that keeps its positions may write y x twice.
 """
 
-from typing import Any
-
 from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError, UnknownNameError, unknown
 from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.einsum import own_weights
 from symbolic_cost.ops.op import (
     Addition,
-    AxesMap,
     Correlation,
     Kernel,
     Op,
-    OperandMap,
     RowWork,
     Summation,
     Use,
@@ -40,9 +36,7 @@ class Conv(Op):
 
     movable = False  # its axes are told apart by where they stand
 
-    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
-        """Return the groups under other axes."""
-        return {"among": axes(self.among)}
+    axis_fields = ("among",)
 
     units = Units.MATRIX  # it is a product of patches and kernels
 
@@ -141,9 +135,7 @@ class Pool(Op):
 
     movable = False  # it runs along positions
 
-    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
-        """Return the window under other axes."""
-        return {"window": axes(self.window)}
+    axis_fields = ("window",)
 
     @property
     def axes(self) -> tuple[str, ...]:

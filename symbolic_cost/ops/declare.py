@@ -1,7 +1,6 @@
 """The words that layers and models are declared with: axes, operations, and the parts they make."""
 
 from symbolic_cost.axes import Axis, Glossary, Role, axes, glossary
-from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.conv import conv, pool
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import cross_entropy, dropout, norm, pointwise, softmax
@@ -13,7 +12,7 @@ from symbolic_cost.ops.part import Part, Place, scope
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.scan import scan
 from symbolic_cost.ops.unread import stored, unread
-from symbolic_cost.ops.view import split, view
+from symbolic_cost.ops.view import cache, split, view
 
 __all__ = ["Axis", "Glossary", "Model", "Op", "Operand", "Part", "Place", "Role", "axes", "cache",
     "conv", "cross_entropy", "dropout", "einsum", "glossary", "joined", "lookup", "norm",

@@ -2,17 +2,14 @@
 
 from collections import Counter
 from enum import StrEnum
-from typing import Any
 
 from symbolic_cost.errors import PatternError, refuse
 from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.op import (
     Addition,
-    AxesMap,
     Contraction,
     Kernel,
     Op,
-    OperandMap,
     Summation,
     Use,
     Work,
@@ -45,9 +42,7 @@ class Einsum(Op):
         """It multiplies by its weights."""
         return Use.PRODUCT if self.weights else Use.NONE
 
-    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
-        """Return its pairs and its window under other axes."""
-        return {"pairs": axes(self.pairs), "window": "".join(axes((self.window,)))}
+    axis_fields = ("pairs", "window")
 
     @property
     def result(self) -> Operand:

@@ -12,7 +12,7 @@ from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError, looked_up, refuse
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.einsum import own_weights
-from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
+from symbolic_cost.ops.op import Kernel, Op, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass, replace
@@ -95,9 +95,7 @@ class Elementwise(Op):
         """Name of the function, as the conventions know it."""
         return KINDS[self.function].like or self.function
 
-    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
-        """Return rows, sums and what is laid anew under other axes."""
-        return {"row": axes(self.row), "sums": axes(self.sums), "laid": axes(self.laid)}
+    axis_fields = ("row", "sums", "laid")
 
     @property
     def bulk(self) -> bool:

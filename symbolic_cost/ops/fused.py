@@ -85,6 +85,7 @@ class Fused(Op):
     def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:
         """Return its ops and what it saves on other operands."""
         return {
+            **super().mapped_fields(operand, axes),
             "ops": tuple(op.mapped(operand, axes) for op in self.ops),
             "saved": tuple(map(operand, self.saved)),
             "held": tuple(map(operand, self.held)),

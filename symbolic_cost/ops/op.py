@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from symbolic_cost.ledger import Phase, Units
 from symbolic_cost.ops.pattern import Operand, Pattern
@@ -277,7 +277,8 @@ class Op:
     def mapped(self, operand: OperandMap, axes: AxesMap = unchanged) -> Self:
         """Return the op on other operands; the one pass over all that a class declares.
 
-        A class whose fields name axes or hold operands maps them here too.
+        A class whose fields name axes lists them in `axis_fields`; one that holds operands maps
+        them in `mapped_fields`.
 
         Args:
             operand: the operand that stands for one of its own: other axes, another tensor.
@@ -291,9 +292,16 @@ class Op:
         )
         return replace(self, pattern=pattern, **self.mapped_fields(operand, axes))
 
+    axis_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields of a class that name an axis, or several."""
+
     def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
         """Return the fields of a class that `mapped` changes besides the pattern."""
-        return {}
+        named = {name: getattr(self, name) for name in self.axis_fields}
+        return {
+            name: "".join(axes((own,))) if isinstance(own, str) else axes(own)
+            for name, own in named.items()
+        }
 
     def retaken(self, sources: Mapping[str, Operand]) -> Self:
         """Return the op on other tensors in the place of some, by name."""

@@ -18,7 +18,7 @@ from symbolic_cost.checking import Names, checked
 from symbolic_cost.errors import PatternError, refuse
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.pattern import Operand, is_tied
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 OUTSIDE = "outside"
 """Source of what no part of the model makes."""
@@ -193,3 +193,22 @@ def scope(path: str, ops: Iterable[Op], **names: str) -> tuple[Op, ...]:
     ('mlp.act', 'hidden', 'mlp.a')
     """
     return tuple(op.renamed(path, names) for op in ops)
+
+
+def retitled(ops: Iterable[Op], names: Mapping[str, str]) -> tuple[Op, ...]:
+    """Return ops whose axes have other names.
+
+    For example a layer of source positions r, l, t becomes one of target positions o, m, u.
+
+    Args:
+        ops: declared ones.
+        names: new ones, by axis; other axes keep theirs.
+    """
+
+    def axes(old: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(names.get(axis, axis) for axis in old)
+
+    def operand(old: Operand) -> Operand:
+        return replace(old, axes=axes(old.axes))
+
+    return tuple(op.mapped(operand, axes) for op in ops)

@@ -3,12 +3,10 @@
 Both run along positions one after the other, so no mesh axis may split these.
 """
 
-from typing import Any
-
 from symbolic_cost.errors import PatternError
 from symbolic_cost.ledger import Phase
 from symbolic_cost.ops.fused import Fused, fused
-from symbolic_cost.ops.op import AxesMap, Kernel, Op, OperandMap, RowWork
+from symbolic_cost.ops.op import Kernel, Op, RowWork
 from symbolic_cost.ops.pattern import Operand, parse
 from symbolic_cost.records import dataclass
 
@@ -21,9 +19,7 @@ class Scan(Op):
 
     movable = False  # it runs along its axis
 
-    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:  # noqa: ARG002
-        """Return the axis of the recurrence under its other name."""
-        return {"along": "".join(axes((self.along,)))}
+    axis_fields = ("along",)
 
     @property
     def whole_axes(self) -> tuple[str, ...]:
@@ -53,10 +49,7 @@ class Recurrent(Fused):
 
     along: str = ""
 
-    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:
-        """Return also the axis of the recurrence under its other name."""
-        along = "".join(axes((self.along,)))
-        return {**super().mapped_fields(operand, axes), "along": along}
+    axis_fields = ("along",)
 
     @property
     def whole_axes(self) -> tuple[str, ...]:

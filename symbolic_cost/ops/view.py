@@ -2,8 +2,12 @@
 
 A view computes nothing, but where an axis and the axis in its place are split differently, the
 elements move: that is where sequence, context and expert parallelism communicate.
+
+A cache is what generation keeps of a tensor from one step to the next. It joins the new positions
+to the kept ones, so it is a view to a longer axis.
 """
 
+from collections.abc import Iterable
 from typing import Self
 
 from symbolic_cost.conventions.questions import Saved
@@ -109,3 +113,39 @@ def split(name: str, pattern: str) -> View:
 
 def _takes_one_tensor(parsed: Pattern) -> bool:
     return len(parsed.inputs) == 1 and not parsed.inputs[0].is_weight and not parsed.biases
+
+
+@dataclass(frozen=True)
+class Cache(View):
+    """A view whose result is kept for the next step; see `cache`."""
+
+    kept: tuple[str, ...] = ()
+
+    axis_fields = ("kept",)
+
+    def caches(self) -> tuple[Operand, ...]:
+        """Return the positions that are kept after the step."""
+        return (replace(self.outputs[0], axes=self.kept),)
+
+
+def cache(name: str, pattern: str, kept: str) -> Cache:
+    """Declare a cache: `cache("keys", "k[b l k d] -> keys[b t k d]", kept="b m k d")`.
+
+    Args:
+        name: of the op.
+        pattern: of a view, from new positions to all positions that are used.
+        kept: axes of what is kept afterwards, place by place as in the result.
+
+    Raises:
+        PatternError: not a view, or `kept` has another number of axes.
+    """
+    shared = view(name, pattern)
+    axes = tuple(kept.split())
+    if len(axes) != len(shared.outputs[0].axes):
+        raise PatternError(f"pattern {pattern!r}: kept axes [{kept}] are not those of the result")
+    return Cache(name, shared.pattern, kept=axes)
+
+
+def uncached(ops: Iterable[Op]) -> tuple[Op, ...]:
+    """Return the ops of a model that takes no further step, for which it would keep anything."""
+    return tuple(View(op.path, op.pattern) if isinstance(op, Cache) else op for op in ops)

@@ -1,7 +1,7 @@
 """Weights: their bytes, the sums of their gradients over ranks, and the gathering of shards."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from symbolic_cost.ledger import Phase, Quantity
@@ -37,14 +37,7 @@ def tied_weights(flows: Iterable[Flow]) -> dict[str, Tied]:
 
     The uses of a weight add their gradients on each rank, so that one sum over ranks serves all.
     """
-    tables: dict[str, Tied] = {}
-    for flow in flows:
-        for op in flow.ops:
-            for weight in op.weights:
-                if is_tied(weight):
-                    tied = tables.setdefault(weight.tensor, Tied(weight))
-                    tied.waiting |= flow.left_partial(op, weight)
-    return tables
+    return _used_together(flows, is_tied)
 
 
 def shared_weights(flow: Flow) -> dict[str, Tied]:
@@ -53,13 +46,17 @@ def shared_weights(flow: Flow) -> dict[str, Tied]:
     For example DeBERTa projects the distances of a block by the weights of its tokens.
     """
     uses = Counter(weight.tensor for op in flow.ops for weight in op.weights)
-    shared: dict[str, Tied] = {}
-    for op in flow.ops:
-        for weight in op.weights:
-            if uses[weight.tensor] > 1 and not is_tied(weight):
-                tied = shared.setdefault(weight.tensor, Tied(weight))
+    return _used_together([flow], lambda w: uses[w.tensor] > 1 and not is_tied(w))
+
+
+def _used_together(flows: Iterable[Flow], wanted: Callable[[Operand], bool]) -> dict[str, Tied]:
+    together: dict[str, Tied] = {}
+    for flow in flows:
+        for op in flow.ops:
+            for weight in filter(wanted, op.weights):
+                tied = together.setdefault(weight.tensor, Tied(weight))
                 tied.waiting |= flow.left_partial(op, weight)
-    return shared
+    return together
 
 
 def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, Tied]) -> None:

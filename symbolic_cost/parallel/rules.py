@@ -14,9 +14,8 @@ from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op, Use
-from symbolic_cost.ops.part import Part
+from symbolic_cost.ops.part import Part, retitled
 from symbolic_cost.ops.pattern import Operand, Pattern
-from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.view import View
 
 Names = Mapping[str, Axis]

@@ -13,14 +13,11 @@ from statistics import linear_regression
 
 from sympy import Expr
 
-from symbolic_cost.axes import axes
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.layers.norm import layer_norm
 from symbolic_cost.ledger import Quantity
+from symbolic_cost.ops.declare import Model, axes, einsum, lookup
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.part import fragment
 from symbolic_cost.published.cases import Values, Work, numbered
 from symbolic_cost.published.contract import printed_data

@@ -40,6 +40,8 @@ MODULES = {
 _FLOAT_DIGITS = 17
 """Digits that tell all float64 numbers apart."""
 
+_DIGITS = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -140,9 +142,13 @@ def _text(value: object) -> str:
     """Write a computed value; fractions as decimals."""
     if not isinstance(value, Fraction):
         return str(value)
+    return str(_decimal(value, _FLOAT_DIGITS))
+
+
+def _decimal(value: Fraction, digits: int) -> Decimal:
     with localcontext() as context:
-        context.prec = _FLOAT_DIGITS
-        return str(Decimal(value.numerator) / Decimal(value.denominator))
+        context.prec = digits
+        return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def formulas(name: str) -> Mapping[str, Expr]:
@@ -177,13 +183,12 @@ def _json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def rounded_like(printed: str, value: float | Fraction) -> str:
-    """Round a value to the last digit of a printed number."""
-    exact = Fraction(value)
+def rounded_like(printed: str, value: float | Fraction, rounding: str = ROUND_HALF_EVEN) -> str:
+    """Round a value to the last digit of a printed number, by a rule of `decimal`."""
     with localcontext() as context:
-        context.prec = 60
-        quotient = Decimal(exact.numerator) / Decimal(exact.denominator)
-        return str(quotient.quantize(last_digit(printed), rounding=ROUND_HALF_EVEN))
+        context.prec = _DIGITS
+        quotient = _decimal(Fraction(value), _DIGITS)
+        return str(quotient.quantize(last_digit(printed), rounding=rounding))
 
 
 def last_digit(printed: str) -> Decimal:

@@ -19,9 +19,8 @@ from symbolic_cost.emit.formulas import plain
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.numeric.binding import bind
+from symbolic_cost.ops.declare import Model, Part, Place
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.part import Part, Place
 from symbolic_cost.ops.recompute import FULL, KEEP_ALL, SELECTIVE, Recompute
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.published.contract import Cell, Comparison, compared_within, number, printed_data

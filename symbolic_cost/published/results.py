@@ -7,19 +7,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
+from decimal import ROUND_DOWN, ROUND_HALF_UP
 from fractions import Fraction
 from typing import Any
 
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.ledger import Row
-from symbolic_cost.published.contract import (
-    MODULES,
-    Comparison,
-    last_digit,
-    publication,
-    rounded_like,
-)
+from symbolic_cost.published.contract import MODULES, Comparison, publication, rounded_like
 from symbolic_cost.records import dataclass
 from symbolic_cost.typed import Formula
 
@@ -60,7 +54,8 @@ class Result:
         if self.how.startswith("rel:"):
             note = f"within {float(self.how[4:]):.2g} of the print; {self.note}".rstrip("; ")
         elif self.how == "trunc":
-            computed, note = str(_cut(self.printed, value)), f"cut; {self.note}".rstrip("; ")
+            computed = rounded_like(self.printed, value, ROUND_DOWN)
+            note = f"cut; {self.note}".rstrip("; ")
         return Comparison(key, self.printed, computed, match, note)
 
     def _matches(self, value: float | Fraction) -> bool:
@@ -69,7 +64,7 @@ class Result:
             case ["digits"]:
                 return Fraction(_rounded(str(self.printed), value)) == printed
             case ["trunc"]:
-                return Fraction(_cut(str(self.printed), value)) == printed
+                return Fraction(rounded_like(str(self.printed), value, ROUND_DOWN)) == printed
             case ["exact"]:
                 return exact == printed
             case ["rel", share]:
@@ -80,19 +75,8 @@ class Result:
 def _rounded(printed: str, value: float | Fraction) -> str:
     """Round to the last printed digit; a half goes up, or to the even digit if that is printed."""
     even = rounded_like(printed, value)
-    return even if Fraction(even) == Fraction(printed) else str(_to(ROUND_HALF_UP, printed, value))
-
-
-def _cut(printed: str, value: float | Fraction) -> Decimal:
-    return _to(ROUND_DOWN, printed, value)
-
-
-def _to(rounding: str, printed: str, value: float | Fraction) -> Decimal:
-    exact = Fraction(value)
-    with localcontext() as context:
-        context.prec = 60
-        quotient = Decimal(exact.numerator) / Decimal(exact.denominator)
-        return quotient.quantize(last_digit(printed), rounding=rounding)
+    is_even = Fraction(even) == Fraction(printed)
+    return even if is_even else rounded_like(printed, value, ROUND_HALF_UP)
 
 
 def result_of(cells: Sequence[str], printed: Mapping[str, str]) -> Result:

@@ -16,9 +16,8 @@ from sympy import Expr
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.numeric.binding import value
+from symbolic_cost.ops.declare import Model, einsum
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import fragment
 from symbolic_cost.published.contract import (
     Comparison,

@@ -16,12 +16,9 @@ from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.numeric.binding import value
+from symbolic_cost.ops.declare import Model, Part, einsum, view
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.ops.view import view
 from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.published.contract import Comparison, compared, printed_data
 from symbolic_cost.published.inputs import Count, Inputs, indivisible

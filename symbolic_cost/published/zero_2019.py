@@ -19,9 +19,7 @@ from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.layers import mlp
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.part import Part
+from symbolic_cost.ops.declare import Model, Part, einsum
 from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.part_memory import STATES
 from symbolic_cost.parallel.strategy import parse_strategy

@@ -72,10 +72,8 @@ class Pools:
     places: int = 1
     stages: int = 1
 
-    @property
-    def chunk(self) -> int | None:
-        """Prompt tokens of a decode step; none, as prompts run elsewhere."""
-        return None
+    chunk = None
+    """Prompt tokens of a decode step; none, as prompts run elsewhere."""
 
     @cached_property
     def prompt(self) -> float:

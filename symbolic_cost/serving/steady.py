@@ -80,10 +80,8 @@ class Batching:
     times: Times
     stages: int = 1
 
-    @property
-    def chunk(self) -> int | None:
-        """Prompt tokens of a step at most; None as prompts are whole."""
-        return None
+    chunk = None
+    """Prompt tokens of a step at most; none, as prompts are whole."""
 
     @cached_property
     def prompt(self) -> float:

@@ -7,7 +7,7 @@ has a number of its own.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.reading import csv_rows, in_digits
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
-from symbolic_cost.systems.machines import Figure, Machine
+from symbolic_cost.systems.machines import Figure, Machine, figures_of
 from symbolic_cost.systems.runs import Run, rates, step_seconds
 
 Array = NDArray[np.float64]
@@ -226,11 +226,12 @@ def record(machine: Machine) -> str:
     lines += ["", "[memory]", *_figures({name: getattr(machine, name) for name in names})]
     for table, parts in (("caches", machine.caches), ("links", machine.links)):
         for part in parts:
-            lines += ["", f"[[{table}]]", f"name = {_text(part.name)}", *_figures(_fields(part))]
+            own = figures_of(part)
+            lines += ["", f"[[{table}]]", f"name = {_text(part.name)}", *_figures(own)]
     if machine.host is not None:
         named = f"name = {_text(machine.host.name)}"
-        lines += ["", "[host]", named, *_figures(_fields(machine.host))]
-    lines += ["", "[efficiencies]", *_figures(_fields(machine.efficiencies))]
+        lines += ["", "[host]", named, *_figures(figures_of(machine.host))]
+    lines += ["", "[efficiencies]", *_figures(figures_of(machine.efficiencies))]
     lines += _tables("kernels", machine.kernels) + _tables("cluster", machine.cluster)
     return "\n".join(lines) + "\n"
 
@@ -245,11 +246,6 @@ def _tables(place: str, tables: Mapping[str, Any]) -> list[str]:
         if isinstance(one, Mapping):
             lines += _tables(f"{place}.{key}", one)
     return lines
-
-
-def _fields(part: object) -> dict[str, Figure]:
-    members = {field.name: getattr(part, field.name) for field in fields(part)}  # type: ignore[arg-type]
-    return {name: figure for name, figure in members.items() if isinstance(figure, Figure)}
 
 
 def _figures(figures: Mapping[str, Figure]) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from symbolic_cost.errors import InputError, Problems, quote
 from symbolic_cost.reading import csv_rows
 from symbolic_cost.records import dataclass
-from symbolic_cost.systems.kernel_fit import KERNEL_FORMS, PASSES, Fitted, Form, Rows, fit_kernels
+from symbolic_cost.systems.kernel_fit import KERNEL_FORMS, Fitted, Form, Rows, fit_kernels
 from symbolic_cost.systems.machines import Machine
 
 FAR = 2.0
@@ -156,6 +156,3 @@ def _check_units(table: Mapping[str, Any], machine: Machine, precision: str) -> 
             f"products {precision}: {fast} are faster than the peak of {machine.name}: is "
             "latency_ms in milliseconds?"
         )
-
-
-__all__ = ["PASSES", "KernelFits", "kernel_fits"]

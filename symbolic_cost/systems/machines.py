@@ -233,22 +233,25 @@ class Machine(NotebookTable):
         for name in ("bandwidth", "capacity", "usable", "latency"):
             yield f"memory.{name}", getattr(self, name)
         for cache in self.caches:
-            yield from _fields(f"caches.{cache.name}", cache)
+            yield from _placed(f"caches.{cache.name}", cache)
         for link in self.links:
-            yield from _fields(f"links.{link.name}", link)
+            yield from _placed(f"links.{link.name}", link)
         if self.host is not None:
-            yield from _fields("host", self.host)
-        yield from _fields("efficiencies", self.efficiencies)
+            yield from _placed("host", self.host)
+        yield from _placed("efficiencies", self.efficiencies)
         for place, pair in enumerate(self.efficiencies.products):
             for name, figure in zip(("flop", "share"), pair, strict=True):
                 yield f"efficiencies.products.{place}.{name}", figure
 
 
-def _fields(place: str, record: Cache | MachineLink | Efficiencies) -> Iterator[tuple[str, Figure]]:
-    for entry in fields(record):
-        figure = getattr(record, entry.name)
-        if isinstance(figure, Figure):
-            yield f"{place}.{entry.name}", figure
+def figures_of(record: Cache | MachineLink | Efficiencies) -> dict[str, Figure]:
+    """Return the numbers of a part of a machine by field."""
+    members = {entry.name: getattr(record, entry.name) for entry in fields(record)}
+    return {name: figure for name, figure in members.items() if isinstance(figure, Figure)}
+
+
+def _placed(place: str, record: Cache | MachineLink | Efficiencies) -> Iterator[tuple[str, Figure]]:
+    yield from ((f"{place}.{name}", figure) for name, figure in figures_of(record).items())
 
 
 def _symbol(symbol: Expr) -> Figure:

@@ -89,9 +89,9 @@ class StagePasses:
             hosting = self.offload.passing(stage, name, costs, working)
             self.to.keep(f"{stage}.{name}.exposed", add(*exposed, sending, hosting))
         self._passes(stage, parts)
-        waits = _sum(self.to[f"{stage}.{name}.exposed"] for name in PASSES)
+        waits = add(*(self.to[f"{stage}.{name}.exposed"] for name in PASSES))
         self.to.keep(f"{stage}.exposed", waits)
-        self.to.keep(f"{stage}.microbatch", _sum(self.to[f"{stage}.{name}"] for name in PASSES))
+        self.to.keep(f"{stage}.microbatch", add(*(self.to[f"{stage}.{name}"] for name in PASSES)))
         ops = tuple(op for _, times in parts for op in times.ops)
         counts = {op.path: part.runs for part, times in parts for op in times.ops}
         return StageTimes(stage, ops, counts)
@@ -116,13 +116,13 @@ class StagePasses:
         busy, exposed, issued, synced = {}, {}, {}, {}
         for name, phases in PASSES.items():
             mine = [op for op in ops if op.phase in phases]
-            busy[name] = self.to.add(f"{path}.{name}.busy", _sum(op.busy for op in mine))
-            waits = _sum(op.exposed for op in mine)
+            busy[name] = self.to.add(f"{path}.{name}.busy", add(*(op.busy for op in mine)))
+            waits = add(*(op.exposed for op in mine))
             if timing.rates is not None:
-                hidden = _sum(op.communication for op in mine) - waits
+                hidden = add(*(op.communication for op in mine)) - waits
                 waits += Max(0, hidden - busy[name])
             exposed[name] = self.to.add(f"{path}.{name}.exposed", waits)
-            issued[name] = _sum(op.issued for op in mine)
+            issued[name] = add(*(op.issued for op in mine))
             synced[name] = self._synced(f"{path}.{name}", mine, known)
         bundled = {name: self._bundled(path, name, costs) for name in PASSES}
         return PartTimes(tuple(ops), busy, exposed, bundled, issued, synced)
@@ -157,8 +157,8 @@ class StagePasses:
         mine = [op for op in ops if op.phase in again and op.path.rpartition(".")[0] in scopes]
         if not mine:
             return Integer(0)
-        took = mul(_sum(op.issued for op in mine), host, self._slowness)
-        return self.to.add(f"{name}.synced", Max(0, took - _sum(op.busy for op in mine)))
+        took = mul(add(*(op.issued for op in mine)), host, self._slowness)
+        return self.to.add(f"{name}.synced", Max(0, took - add(*(op.busy for op in mine))))
 
     def _bundled(self, path: str, name: str, costs: PartCosts) -> Mapping[str, Expr]:
         """Define the collectives of a part's weights in a pass, by mesh axis: one of each kind.
@@ -210,9 +210,9 @@ class StagePasses:
                 name: self.to[f"{stage}.{name}.busy"] + self.to[f"{stage}.{name}.exposed"]
                 for name in group
             }
-            issued = _sum(part.runs * times.issued[n] for part, times in parts for n in group)
+            issued = add(*(part.runs * times.issued[n] for part, times in parts for n in group))
             host = mul(issued, self.setting.timing.device.host, self._slowness)
-            waits = _sum(part.repeat * times.waits[n] for part, times in parts for n in group)
+            waits = add(*(part.repeat * times.waits[n] for part, times in parts for n in group))
             idle = Max(waits, host - add(*works.values())) if host != 0 else host
             works[group[0]] += self.to.add(f"{stage}.{group[0]}.idle", idle)
             for name, work in works.items():
@@ -272,7 +272,3 @@ class _Works:
 
 
 _WORK = {Quantity.FLOP, *TRAFFIC, Quantity.COMMUNICATION}
-
-
-def _sum(terms: Iterable[Expr]) -> Expr:
-    return add(*terms)

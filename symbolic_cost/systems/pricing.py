@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
 
 from sympy import Expr, Integer, Rational
 
@@ -22,6 +21,7 @@ from symbolic_cost.ledger import CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.update import TRAFFIC, Work
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.systems.collectives import COLLECTIVES
+from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.kernels import PASSES, Kernels, head_width, results
 from symbolic_cost.systems.links import Measured, outer_links
 from symbolic_cost.systems.network import Hops, Network, Tier
@@ -47,19 +47,6 @@ OF_CLUSTER: Mapping[str, tuple[str, ...]] = {
     "issuing": (HOST,),
 }
 """Kinds of work by the efficiency of a cluster that they share."""
-
-
-class NamedDefinitions(Protocol):
-    """Where definitions stand, by name."""
-
-    def add(self, name: str, expr: Expr) -> Expr:
-        """Define a name and return what stands for it."""
-
-    def keep(self, name: str, expr: Expr) -> Expr:
-        """Define a name whatever it stands for."""
-
-    def __getitem__(self, name: str) -> Expr:
-        """Return what stands for a definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +125,7 @@ class Rates:
         wide = kind == "fused" or not block or phase.value == self.stack.wide
         return self.kernels.wide if wide and self.precision in _NARROW else self.precision
 
-    def define(self, to: NamedDefinitions) -> None:
+    def define(self, to: Definitions) -> None:
         """Define the slowness of every kind: one, or as the cluster's record has it."""
         own = self.kernels.machine.efficiencies
         fitted = {
@@ -258,7 +245,7 @@ class Rates:
         return Busy(compute, traffic, Integer(0) if follows else kernels.call, PASSING)
 
     def moved(
-        self, kind: CollectiveKind, size: Expr, hops: Hops, to: NamedDefinitions, routing: Routing
+        self, kind: CollectiveKind, size: Expr, hops: Hops, to: Definitions, routing: Routing
     ) -> Expr:
         """Return the time of a collective [s]; arguments as of `Measured.time`."""
         slowness = to[f"{SLOWNESS}.{INSIDE}"], to[f"{SLOWNESS}.{OUTSIDE}"]

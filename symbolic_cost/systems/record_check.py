@@ -99,21 +99,17 @@ class _Cache(_Record):
     bandwidth: _Positive | None = None
 
 
-class _Link(_Record):
-    name: str
-    bandwidth: _Positive
-    latency: _Figure
-    ranks: _Positive | None = None
-    efficiency: _Share | None = None
-    dimensions: _Positive | None = None
-
-
 class _Host(_Record):
     name: str
     bandwidth: _Positive
     latency: _Figure | None = None
     efficiency: _Share | None = None
     dimensions: _Positive | None = None
+
+
+class _Link(_Host):
+    latency: _Figure
+    ranks: _Positive | None = None
 
 
 class _Product(_Record):

@@ -1,6 +1,6 @@
 """Time of a training step: stages, schedule, exposed communication and optimizer as one chain."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from sympy import Expr
 
@@ -150,10 +150,10 @@ def _schedule(setting: Setting, to: Definitions, stages: tuple[Stage, ...]) -> N
 
 def _results(setting: Setting, to: Definitions) -> None:
     """Define the step and its figures."""
-    step = to.keep("step", _sum(to[name] for name in STEP_PARTS))
+    step = to.keep("step", add(*(to[name] for name in STEP_PARTS)))
     to.keep("bubble fraction", to["bubble"] / step)
     waited = ("microbatches.exposed", "gradients", "weights", "optimizer.exposed")
-    to.keep("exposed", _sum(to[name] for name in waited if name in to.definitions))
+    to.keep("exposed", add(*(to[name] for name in waited if name in to.definitions)))
     what = (
         "work",
         id(setting.model),
@@ -176,7 +176,3 @@ def _worked(setting: Setting) -> tuple[str, Expr, Expr, Expr]:
     useful = [phase for phase in TRAINING if phase is not Phase.RECOMPUTE]
     needed, done = (table.total(Quantity.FLOP, phase=phases) for phases in (useful, TRAINING))
     return *setting.model.work, needed, done
-
-
-def _sum(terms: Iterable[Expr]) -> Expr:
-    return add(*terms)

@@ -354,7 +354,7 @@ FAULTS = (
         (KINDS,),
     ),
     Fault("layers/recurrent.py", ", candidate[b l o]", "", (KINDS,)),
-    Fault("layers/pool.py", "-(-length // self.side)", "length // self.side", (KINDS,)),
+    Fault("layers/upsampling.py", "-(-length // self.side)", "length // self.side", (KINDS,)),
     Fault(
         "layers/latent.py",
         'cache("cache_k", f"turned[b l d_r]',

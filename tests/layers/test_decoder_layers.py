@@ -20,12 +20,12 @@ from symbolic_cost.ledger import Phase
 from symbolic_cost.models.decoders.decoder import ATTENTION, CORE
 from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.placement import WHOLE, Placement
+from symbolic_cost.ops.view import cache
 from symbolic_cost.symbols import E, E_t, V, b, e, ep, f, f_m, f_s, h, k, l, m1, q
 
 RULES = preset("model-flop")

@@ -6,7 +6,8 @@ import pytest
 
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.errors import InputError
-from symbolic_cost.layers.conv import Chain, Conv, chain
+from symbolic_cost.layers.conv import Chain, Conv
+from symbolic_cost.layers.maps import chain
 from symbolic_cost.models.vision.cnn import CNN, NETWORKS
 from symbolic_cost.ops.derive import cost
 

@@ -8,8 +8,8 @@ from sympy import Integer
 
 from symbolic_cost.axes import Role
 from symbolic_cost.layers.conv import Maps, Trail
-from symbolic_cost.layers.pool import AdaptiveMean
 from symbolic_cost.layers.recurrent import Cell
+from symbolic_cost.layers.upsampling import AdaptiveMean
 from symbolic_cost.models.bound import bound
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.config import from_config

@@ -5,12 +5,12 @@ import pytest
 from symbolic_cost.conventions.presets import EXACT
 from symbolic_cost.errors import PatternError, PlacementError
 from symbolic_cost.ledger import Phase, Quantity
-from symbolic_cost.ops.cache import cache
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.scan import recurrence, scan
+from symbolic_cost.ops.view import cache
 from tests.strategies import model_of
 
 SCAN = scan("scan", "decay[b l j], x[b l j] -> state[b l j]", along="l")

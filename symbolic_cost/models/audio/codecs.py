@@ -13,7 +13,8 @@ from math import floor, log2, prod
 from sympy import Integer
 
 from symbolic_cost.axes import Axis, Role
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Residual, Trail
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Maps, Trail
+from symbolic_cost.layers.maps import Residual
 from symbolic_cost.layers.unet import First, Repeated
 from symbolic_cost.layers.upsampling import Spread
 from symbolic_cost.layers.video import Unlearned

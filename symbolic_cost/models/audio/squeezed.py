@@ -27,7 +27,7 @@ from symbolic_cost.models.encoders.encoder import SEQUENCE, TRUNK, Encoder
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.ops.declare import Model, Op, Part, axes, conv, einsum, scope, stored, view
 from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact
 

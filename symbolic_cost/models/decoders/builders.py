@@ -21,7 +21,7 @@ from symbolic_cost.models.decoders.kinds import DENSE, EXPERTS, FULL, SLIDES, Sp
 from symbolic_cost.models.decoders.other_heads import OtherHeads
 from symbolic_cost.models.decoders.plan import listed_kinds, unrotated
 from symbolic_cost.ops.declare import Part, axes
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.ops.unread import stored, unused_weights
 
 

@@ -15,7 +15,7 @@ from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.decoders.config import declared, decoder_of
 from symbolic_cost.models.decoders.kinds import EXPERTS, SLIDES
 from symbolic_cost.ops.declare import Axis, Glossary, Model, Op
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, field, replace
 
 SPARSE, HEAVY = "compressed_sparse_attention", "heavily_compressed_attention"

@@ -16,7 +16,7 @@ from symbolic_cost.layers.duality import Form
 from symbolic_cost.layers.residual import Layer
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Axis, Glossary, Op, pointwise, scope
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, replace
 
 if TYPE_CHECKING:

@@ -9,16 +9,7 @@ from sympy import Expr, Integer, ceiling
 from symbolic_cost import symbols
 from symbolic_cost.axes import Glossary
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import (
-    delta,
-    duality,
-    lightning,
-    mlstm,
-    rglru,
-    rwkv,
-    short_convolution,
-    ssm,
-)
+from symbolic_cost.layers import delta, duality, lightning, mlstm, rglru, rwkv, scan, ssm
 from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.delta import Decay, GatedDelta
 from symbolic_cost.layers.duality import Duality
@@ -26,7 +17,7 @@ from symbolic_cost.layers.lightning import Lightning
 from symbolic_cost.layers.mlstm import MatrixMemory
 from symbolic_cost.layers.rglru import GatedRecurrence
 from symbolic_cost.layers.rwkv import TimeMix
-from symbolic_cost.layers.short_convolution import ShortConv
+from symbolic_cost.layers.scan import ShortConv
 from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.models.decoders.mixers import Chunked, Lettered
 from symbolic_cost.models.shape import Shape
@@ -82,7 +73,7 @@ class Short(Lettered):
     """A short gated convolution of the whole width."""
 
     layer: ShortConv = field(default_factory=ShortConv)
-    glossary: ClassVar[Glossary] = short_convolution.AXES
+    glossary: ClassVar[Glossary] = scan.AXES
 
     def lengths(self, shape: Shape) -> dict[str, Expr]:
         return super().lengths(shape) | {"three": Integer(3), "j": symbols.J}

@@ -12,7 +12,7 @@ from symbolic_cost.layers.attention import Attention
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Glossary, Op, Operand, axes
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, field, replace
 
 if TYPE_CHECKING:

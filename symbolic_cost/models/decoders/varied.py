@@ -17,7 +17,7 @@ from symbolic_cost.models.decoders.config import declared, decoder_of
 from symbolic_cost.models.decoders.decoder import AXES, Decoder
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, NONE, Kind
 from symbolic_cost.ops.declare import Glossary, Model, Op, Part, Place
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, replace
 
 _OWN = ("k", "g", "f")

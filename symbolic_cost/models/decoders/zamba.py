@@ -13,7 +13,7 @@ from symbolic_cost.models.decoders.kinds import Kind
 from symbolic_cost.models.decoders.layouts import LINEAR
 from symbolic_cost.ops.declare import Glossary, Operand, Part, axes, einsum, pointwise, scope, view
 from symbolic_cost.ops.op import Op, OperandMap
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass
 
 _STREAM, _BOTH = "[b r e]", "[b r e_c]"

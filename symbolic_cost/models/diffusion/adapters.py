@@ -2,7 +2,8 @@
 
 from sympy import S
 
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
+from symbolic_cost.layers.maps import Residual
 from symbolic_cost.layers.unet import Repeated, same
 from symbolic_cost.layers.video import Relaid
 from symbolic_cost.models.build import Fields, Model, Shape, is_size

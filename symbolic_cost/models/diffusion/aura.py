@@ -32,7 +32,7 @@ from symbolic_cost.models.diffusion.transformers import (
     whole_patches,
 )
 from symbolic_cost.ops.declare import Model, Part, Place, einsum, pointwise, view
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 
 _LEARNED, _MULTIPLE = 8, 256
 """Tokens before a prompt, and what divides the width of perceptrons."""

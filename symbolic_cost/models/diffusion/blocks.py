@@ -21,7 +21,7 @@ from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.declare import Op, joined, pointwise, scope, unread, view
 from symbolic_cost.ops.einsum import Einsum, einsum
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 
 Pieces = tuple[str, str, str]
 """Shift, scale and gate."""

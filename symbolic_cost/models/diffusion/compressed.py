@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from sympy import S
 
-from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual
-from symbolic_cost.layers.maps import Normed
-from symbolic_cost.layers.multiscale import MultiscaleAttention, gated_around
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer
+from symbolic_cost.layers.map_attention import MultiscaleAttention, gated_around
+from symbolic_cost.layers.maps import Normed, Residual
 from symbolic_cost.layers.unet import Repeated, same
 from symbolic_cost.layers.video import Relaid
 from symbolic_cost.models.diffusion.transformers import sample

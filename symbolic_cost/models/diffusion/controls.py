@@ -43,8 +43,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import lookup
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.part import Part, Place, scope
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import Part, Place, retitled, scope
 from symbolic_cost.ops.view import view
 
 

@@ -55,7 +55,7 @@ from symbolic_cost.models.diffusion.transformers import (
 )
 from symbolic_cost.models.vision.maps_families import ratio_of
 from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, scope
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, field, replace
 
 

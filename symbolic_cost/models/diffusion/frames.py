@@ -12,9 +12,9 @@ from sympy import S
 from symbolic_cost import symbols
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.moving import in_time, unit
-from symbolic_cost.layers.skips import SetAside
+from symbolic_cost.layers.skips import Idle, SetAside
 from symbolic_cost.layers.unet import GROUPS, Block, attention
-from symbolic_cost.layers.video import NormedBy, Relaid, Unused, causal, framed
+from symbolic_cost.layers.video import NormedBy, Relaid, causal, framed
 from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.diffusion.autoencoder import Coder, coded, middle
 from symbolic_cost.models.diffusion.transformers import Sample, video
@@ -142,7 +142,7 @@ def temporal(fields: Fields, shape: Shape) -> Model:
         return {"shrink": framed(width, 3, 2, (0, 1))} if i < stages - 1 else {}
 
     # Its code stops behind the second block of the middle.
-    more = {f"mid.{i}": Unused(unit(widths[-1])) for i in range(2, depth)}
+    more = {f"mid.{i}": Idle(unit(widths[-1])) for i in range(2, depth)}
     mid = middle(unit, widths[-1], seen) if depth > 1 else _one(unit(widths[-1]), seen)
     down = Coder(widths, (depth,) * stages, shrunk, middle(alone, widths[-1], seen), alone, framed)
     up = Coder(widths[::-1], (depth + 1,) * stages, grown, mid | more, unit, framed)
@@ -152,4 +152,4 @@ def temporal(fields: Fields, shape: Shape) -> Model:
 
 
 def _one(block: Layer, seen: Layer) -> dict[str, Layer]:
-    return {"mid.0": block, "mid.attention": Unused(seen)}
+    return {"mid.0": block, "mid.attention": Idle(seen)}

@@ -9,8 +9,8 @@ from math import prod
 from sympy import Rational
 
 from symbolic_cost import symbols
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual, Trail
-from symbolic_cost.layers.maps import Normed
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Trail
+from symbolic_cost.layers.maps import Normed, Residual
 from symbolic_cost.layers.unet import Block, First, Repeated
 from symbolic_cost.layers.video import Relaid, causal
 from symbolic_cost.models.diffusion.transformers import Sample, video

@@ -34,9 +34,8 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise, softmax
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.part import Part, Place, scope
+from symbolic_cost.ops.part import Part, Place, retitled, scope
 from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.view import split
 
 _HEADS = 8

@@ -38,8 +38,7 @@ from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.part import Part, Place, scope
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import Part, Place, retitled, scope
 
 TOLD = Embedded("told", "n_l", "")
 """Which of two kinds of samples it is."""

@@ -27,7 +27,7 @@ from symbolic_cost.models.diffusion.transformers import (
 )
 from symbolic_cost.models.vision.maps_families import ratio_of
 from symbolic_cost.ops.declare import Model, Op, Part, Place, conv, einsum, pointwise, scope, view
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass
 
 _ACROSS = "rms_norm_across_heads"

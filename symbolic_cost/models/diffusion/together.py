@@ -45,8 +45,7 @@ from symbolic_cost.models.diffusion.transformers import (
 )
 from symbolic_cost.ops.declare import Op, Operand, einsum, joined, pointwise, unread, view
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.part import Part, Place, scope
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import Part, Place, retitled, scope
 
 
 def cogvideox(fields: Fields, shape: Shape) -> Model:

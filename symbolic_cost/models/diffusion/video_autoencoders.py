@@ -5,8 +5,8 @@ from functools import partial
 from sympy import Expr, S
 
 from symbolic_cost import symbols
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
-from symbolic_cost.layers.maps import Normed
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
+from symbolic_cost.layers.maps import Normed, Residual
 from symbolic_cost.layers.unet import Block, attention
 from symbolic_cost.layers.video import Later, Relaid, causal, framed
 from symbolic_cost.models.build import Fields, Model, Shape, is_size

@@ -14,7 +14,7 @@ from symbolic_cost.layers.heads import Predicted, hidden_layer
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.models.encoders.encoder import Encoder
 from symbolic_cost.ops.declare import Op, cross_entropy, dropout, einsum, pointwise, scope, view
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass
 
 

@@ -18,7 +18,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.encoders.encoder import SPAN, TOKENS, TRUNK, Encoder, Habit
 from symbolic_cost.ops.declare import Op, Part, Place, axes, conv, lookup, unread, view
 from symbolic_cost.ops.elementwise import dropout, pointwise
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass
 
 AXES = axes(

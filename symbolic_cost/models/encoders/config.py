@@ -36,7 +36,7 @@ from symbolic_cost.models.encoders.rows import ROWS
 from symbolic_cost.models.encoders.sizes import Sizes
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.ops.declare import Model, pointwise, scope
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.symbols import exact
 
 _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Take.MEAN}

@@ -11,7 +11,7 @@ from symbolic_cost.layers.page_layout import Beside, Pair
 from symbolic_cost.layers.residual import Branch
 from symbolic_cost.models.encoders.encoder import ATTENTION, Encoder
 from symbolic_cost.ops.declare import Op, Part, Place, scope, unread
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, replace
 
 NARROW = {"e": "e_y", "f": "f_y"}

@@ -18,7 +18,7 @@ from symbolic_cost.models.nested.parts import section
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.vision import config as vision_config
 from symbolic_cost.ops.declare import Model, Op, Part, Place, cross_entropy, einsum, stored, view
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 
 AXES = axes("w_p hidden, w_t hidden, b_all whole, n_s whole, one whole")
 

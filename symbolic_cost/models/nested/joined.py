@@ -9,7 +9,7 @@ from symbolic_cost.layers.connector import Connector, Trait, Wide
 from symbolic_cost.models.count import TOWER_PORT
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.ops.declare import Axis, Model, Op, Part, Role
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.ops.unread import Unread, unread
 from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact

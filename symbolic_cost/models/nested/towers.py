@@ -10,9 +10,8 @@ from sympy import Expr
 from symbolic_cost.axes import Glossary
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.part import OUTSIDE, Part, Place
+from symbolic_cost.ops.part import OUTSIDE, Part, Place, retitled
 from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.titles import retitled
 from symbolic_cost.ops.unread import unused_weights
 from symbolic_cost.records import dataclass
 

@@ -14,7 +14,6 @@ from symbolic_cost.conventions.per_token import TokenConventions
 from symbolic_cost.conventions.token_questions import Between, Inner, State, Unknown, Weights
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.count import ROUTED
-from symbolic_cost.ops.cache import Cache
 from symbolic_cost.ops.conv import Conv
 from symbolic_cost.ops.declare import Model, Op, Operand, Part, Role
 from symbolic_cost.ops.einsum import Einsum
@@ -22,6 +21,7 @@ from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.ops.lookup import Lookup
 from symbolic_cost.ops.op import Use
 from symbolic_cost.ops.scan import Scan
+from symbolic_cost.ops.view import Cache
 from symbolic_cost.records import dataclass, replace
 
 _KINDS = {

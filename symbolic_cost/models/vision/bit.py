@@ -1,8 +1,8 @@
 """BiT: residual networks with norms of groups, whose convolutions standardise their weights."""
 
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Pad, Padding, Residual, chain
-from symbolic_cost.layers.maps import Mean, Normed
-from symbolic_cost.layers.pool import Pool
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Pad, Padding
+from symbolic_cost.layers.maps import Mean, Normed, Residual, chain
+from symbolic_cost.layers.upsampling import Pool
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.vision.maps_families import function_of, lists, rounded
 

@@ -9,18 +9,9 @@ from dataclasses import replace
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.layers.conv import (
-    Activation,
-    Chain,
-    Conv,
-    Dropout,
-    Layer,
-    Linear,
-    Maps,
-    Trail,
-    chain,
-)
-from symbolic_cost.layers.pool import AdaptiveMean, Pool
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Dropout, Layer, Linear, Maps, Trail
+from symbolic_cost.layers.maps import chain
+from symbolic_cost.layers.upsampling import AdaptiveMean, Pool
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.trails import parts
 from symbolic_cost.models.vision.cnn_residual import mobilenet_v2, resnet18, resnet50

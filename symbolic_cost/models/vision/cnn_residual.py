@@ -12,10 +12,9 @@ from symbolic_cost.layers.conv import (
     Dropout,
     Layer,
     Linear,
-    Residual,
-    chain,
 )
-from symbolic_cost.layers.pool import AdaptiveMean, Pool
+from symbolic_cost.layers.maps import Residual, chain
+from symbolic_cost.layers.upsampling import AdaptiveMean, Pool
 
 
 def resnet18(classes: int) -> Chain:

@@ -1,12 +1,12 @@
 """Networks whose convolutions are not of residual kinds: CvT, SuperPoint."""
 
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, chain
-from symbolic_cost.layers.convolved import Projected
-from symbolic_cost.layers.maps import Normed, perceptron
-from symbolic_cost.layers.pool import Pool
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
+from symbolic_cost.layers.map_attention import Projected
+from symbolic_cost.layers.maps import Normed, chain, perceptron
 from symbolic_cost.layers.pyramid import FirstPosition, Token
 from symbolic_cost.layers.skips import Fork
 from symbolic_cost.layers.text_matching import Unit
+from symbolic_cost.layers.upsampling import Pool
 from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, lists

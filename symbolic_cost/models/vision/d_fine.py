@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Depthwise, chain
-from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Depthwise
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, chain, perceptron
 from symbolic_cost.layers.object_queries import Gateway, Looked, Sequence
 from symbolic_cost.layers.skips import (
     Constant,

@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
-from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual
-from symbolic_cost.layers.maps import Mix
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer
+from symbolic_cost.layers.maps import Mix, Residual
 from symbolic_cost.layers.skips import Fork, Idle, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Beside, Grid, Opened, Spread

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from math import log2
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
-from symbolic_cost.layers.crops import Crops, Merged
 from symbolic_cost.layers.maps import Mix, Normed, Reduced
 from symbolic_cost.layers.skips import Detached, Fork, Idle, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged, Repeated
-from symbolic_cost.layers.upsampling import Beside, Spread
+from symbolic_cost.layers.upsampling import Beside, Crops, Merged, Spread
 from symbolic_cost.models.build import Fields, Model, Shape, is_size
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.vision.depth import residual

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer, Residual
-from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
+from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, Residual, perceptron
 from symbolic_cost.layers.object_queries import Conditional, Levels, Sampled, Sequence, Sine, Times
 from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, SetAside, Take, predictor
 from symbolic_cost.layers.unet import GROUPS, Repeated

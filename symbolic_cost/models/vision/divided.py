@@ -13,7 +13,7 @@ from sympy import Expr
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.models.encoders.encoder import Encoder
 from symbolic_cost.ops.declare import Op, axes, dropout, einsum, pointwise, scope, view
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 

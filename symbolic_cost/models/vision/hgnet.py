@@ -1,11 +1,10 @@
 """HGNet of the second version: stages whose layers are all put side by side and squeezed."""
 
-from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Depthwise, Layer, Residual, chain
-from symbolic_cost.layers.maps import Mean
+from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Depthwise, Layer
+from symbolic_cost.layers.maps import Mean, Residual, chain
 from symbolic_cost.layers.mask_heads import Scalar
-from symbolic_cost.layers.pool import Pool
 from symbolic_cost.layers.skips import SetAside, Take
-from symbolic_cost.layers.upsampling import Beside
+from symbolic_cost.layers.upsampling import Beside, Pool
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.vision.maps_families import convolved, function_of, lists
 

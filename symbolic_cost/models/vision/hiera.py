@@ -1,9 +1,9 @@
 """Hiera: attention inside of units of a map, whose later stages attend to all of it."""
 
-from symbolic_cost.layers.conv import Chain, Conv, Layer, Residual
-from symbolic_cost.layers.maps import Mean, Mix, Normed, Placed, perceptron
-from symbolic_cost.layers.pool import Pool
-from symbolic_cost.layers.units import Units
+from symbolic_cost.layers.conv import Chain, Conv, Layer
+from symbolic_cost.layers.maps import Mean, Mix, Normed, Placed, Residual, perceptron
+from symbolic_cost.layers.upsampling import Pool
+from symbolic_cost.layers.window_attention import Units
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.maps_families import divided, function_of, lists, ratio_of

@@ -11,18 +11,8 @@ import re
 from collections.abc import Callable
 from math import ceil
 
-from symbolic_cost.layers.conv import (
-    Activation,
-    BatchNorm,
-    Chain,
-    Conv,
-    Depthwise,
-    Layer,
-    Pad,
-    Residual,
-    chain,
-)
-from symbolic_cost.layers.maps import Mean, Mix
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Depthwise, Layer, Pad
+from symbolic_cost.layers.maps import Mean, Mix, Residual, chain
 from symbolic_cost.layers.pyramid import Squeeze
 from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.vision.maps_families import convolved, function_of, ratio_of

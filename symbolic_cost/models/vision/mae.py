@@ -12,7 +12,7 @@ from symbolic_cost.models.build import Fields, Shape, bound
 from symbolic_cost.models.vision.config import read
 from symbolic_cost.models.vision.transformer import VIT
 from symbolic_cost.ops.declare import Model, Op, Part, Place, axes, einsum, pointwise, view
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 
 _NAME = "dec"
 _OWN = axes("pixels whole")

@@ -1,6 +1,7 @@
 """Builder of the hierarchical image networks from configurations."""
 
-from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Linear, Residual
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Linear
+from symbolic_cost.layers.maps import Residual
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape

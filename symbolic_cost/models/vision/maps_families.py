@@ -2,17 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from symbolic_cost.layers.conv import (
-    Activation,
-    BatchNorm,
-    Chain,
-    Conv,
-    Depthwise,
-    Layer,
-    Pad,
-    Residual,
-    chain,
-)
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Depthwise, Layer, Pad
 from symbolic_cost.layers.maps import (
     JoinMaps,
     KeepMap,
@@ -22,11 +12,13 @@ from symbolic_cost.layers.maps import (
     Normed,
     Placed,
     Reduced,
+    Residual,
     Scaled,
+    chain,
     deep,
     perceptron,
 )
-from symbolic_cost.layers.pool import Pool
+from symbolic_cost.layers.upsampling import Pool
 from symbolic_cost.layers.window_attention import Windowed
 from symbolic_cost.models.fields import LARGEST_SIZE, Fields, is_size, shortened
 from symbolic_cost.models.functions import FUNCTIONS

@@ -1,8 +1,8 @@
 """Masks told by queries: MaskFormer and Mask2Former."""
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv
-from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
-from symbolic_cost.layers.mask_heads import Masks, Shifted
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, Shifted, perceptron
+from symbolic_cost.layers.mask_heads import Masks
 from symbolic_cost.layers.object_queries import Levels, Sampled, Sequence
 from symbolic_cost.layers.skips import Constant, Fork, Learned, Plus, SetAside, Take, predictor
 from symbolic_cost.layers.unet import GROUPS, Enlarged, Repeated

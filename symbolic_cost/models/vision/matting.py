@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Residual, chain
-from symbolic_cost.layers.map_attention import Decomposed
-from symbolic_cost.layers.maps import Normed, Tiled, perceptron
+from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer
+from symbolic_cost.layers.maps import Normed, Residual, Tiled, chain, perceptron
 from symbolic_cost.layers.skips import SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Beside
+from symbolic_cost.layers.window_attention import Decomposed
 from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.vision.config import side_lengths

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Depthwise, Layer, Residual, chain
-from symbolic_cost.layers.maps import Mean, Normed, Reduced, perceptron
-from symbolic_cost.layers.patchwise import Patchwise, Pooled
+from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Depthwise, Layer
+from symbolic_cost.layers.map_attention import Patchwise, Pooled
+from symbolic_cost.layers.maps import Mean, Normed, Reduced, Residual, chain, perceptron
 from symbolic_cost.layers.skips import SetAside
 from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.fields import Fields

@@ -12,10 +12,8 @@ from symbolic_cost.layers.conv import (
     Layer,
     Pad,
     Padding,
-    Residual,
-    chain,
 )
-from symbolic_cost.layers.maps import Mean, Normed, Placed, Reduced, perceptron
+from symbolic_cost.layers.maps import Mean, Normed, Placed, Reduced, Residual, chain, perceptron
 from symbolic_cost.layers.pyramid import (
     Biased,
     FirstPosition,

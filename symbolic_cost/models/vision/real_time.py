@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Layer, Residual, chain
-from symbolic_cost.layers.maps import Mix, Normed, Reduced, perceptron
+from symbolic_cost.layers.conv import BatchNorm, Chain, Conv, Layer
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, Residual, chain, perceptron
 from symbolic_cost.layers.object_queries import Chosen, Sampled, Sequence
-from symbolic_cost.layers.pool import Pool
 from symbolic_cost.layers.skips import (
     Constant,
     Fork,
@@ -17,7 +16,7 @@ from symbolic_cost.layers.skips import (
     predictor,
 )
 from symbolic_cost.layers.unet import Enlarged, Repeated
-from symbolic_cost.layers.upsampling import Beside
+from symbolic_cost.layers.upsampling import Beside, Pool
 from symbolic_cost.models.build import Fields, Model, Shape, classes_of
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.functions import FUNCTIONS

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
-from symbolic_cost.layers.map_attention import Decomposed
-from symbolic_cost.layers.maps import Normed, Placed, Reduced, perceptron
-from symbolic_cost.layers.mask_heads import Coordinates, Masks, Shifted
+from symbolic_cost.layers.maps import Normed, Placed, Reduced, Shifted, perceptron
+from symbolic_cost.layers.mask_heads import Coordinates, Masks
 from symbolic_cost.layers.pyramid import FirstPosition
 from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, SetAside, Take, predictor
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.layers.upsampling import Spread
+from symbolic_cost.layers.window_attention import Decomposed
 from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.vision.detection import branch
 from symbolic_cost.models.vision.image_model import pictured, sides_of

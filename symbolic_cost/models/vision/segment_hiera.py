@@ -10,8 +10,8 @@ from symbolic_cost.layers.pyramid import FirstPosition
 from symbolic_cost.layers.skips import Fork, Learned, Plus, SetAside, Take, predictor
 from symbolic_cost.layers.text_matching import Behind
 from symbolic_cost.layers.unet import Enlarged
-from symbolic_cost.layers.units import Squares
 from symbolic_cost.layers.upsampling import Spread
+from symbolic_cost.layers.window_attention import Squares
 from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.hiera import block

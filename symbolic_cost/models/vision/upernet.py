@@ -1,10 +1,9 @@
 """UPerNet: classes of pixels from the maps of all stages of a network."""
 
 from symbolic_cost.layers.conv import Chain, Conv, Layer
-from symbolic_cost.layers.pool import AdaptiveMean
 from symbolic_cost.layers.skips import Fork, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
-from symbolic_cost.layers.upsampling import Beside
+from symbolic_cost.layers.upsampling import AdaptiveMean, Beside
 from symbolic_cost.models.build import Fields, Model, Shape, classes_of, is_size
 from symbolic_cost.models.vision.backbones import hierarchy
 from symbolic_cost.models.vision.image_model import pictured, sides_of

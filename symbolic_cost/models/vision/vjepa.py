@@ -1,7 +1,7 @@
 """V-JEPA 2: a transformer of tubes of a video, and one that tells the features of all of them."""
 
-from symbolic_cost.layers.conv import Chain, Conv, Layer, Residual
-from symbolic_cost.layers.maps import Mix, Normed, Reduced, Unprojected, perceptron
+from symbolic_cost.layers.conv import Chain, Conv, Layer
+from symbolic_cost.layers.maps import Mix, Normed, Reduced, Residual, Unprojected, perceptron
 from symbolic_cost.layers.object_queries import Sequence, Some
 from symbolic_cost.layers.pyramid import FirstPosition
 from symbolic_cost.layers.skips import Filled, Idle, Learned, SetAside

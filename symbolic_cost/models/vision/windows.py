@@ -7,7 +7,7 @@ one. Their sizes agree: b r = u_w r_w.
 from collections.abc import Iterable
 
 from symbolic_cost.ops.declare import Op, Operand, axes, scope, view
-from symbolic_cost.ops.titles import retitled
+from symbolic_cost.ops.part import retitled
 
 AXES = axes("u_w batch routed, r_w token residual, l_w token query, t_w key-token")
 

@@ -22,7 +22,6 @@ from types import MappingProxyType
 
 from symbolic_cost.axes import Role
 from symbolic_cost.errors import quote
-from symbolic_cost.layers.branches import Branches, Flat, Gate, Lined, Turned
 from symbolic_cost.layers.conv import (
     Activation,
     BatchNorm,
@@ -32,7 +31,6 @@ from symbolic_cost.layers.conv import (
     Layer,
     Pad,
     Padding,
-    Residual,
 )
 from symbolic_cost.layers.maps import (
     Mean,
@@ -40,14 +38,16 @@ from symbolic_cost.layers.maps import (
     Normed,
     Placed,
     Reduced,
+    Residual,
     Scaled,
     Shifted,
     Unprojected,
 )
 from symbolic_cost.layers.mask_heads import Scalar
-from symbolic_cost.layers.pool import Pool
 from symbolic_cost.layers.pyramid import FirstPosition, Grouped, Squeeze, Token
+from symbolic_cost.layers.skips import Branches, Flat, Gate, Lined, Turned
 from symbolic_cost.layers.unet import Repeated
+from symbolic_cost.layers.upsampling import Pool
 from symbolic_cost.layers.window_attention import Looked, Windowed
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS

@@ -10,10 +10,9 @@ from sympy import Add, Expr, Integer, Mul, Piecewise, Rational, ceiling
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import ElementSizes
 from symbolic_cost.ledger import CollectiveKind, Phase, Quantity
+from symbolic_cost.ops.declare import Model, pointwise
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import Einsum, einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.op import Contraction
 from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.update import TRAFFIC

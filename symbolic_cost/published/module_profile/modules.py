@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 from sympy import Expr, Integer
 
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.declare import Model, Op
 from symbolic_cost.published.contract import printed_data
 from symbolic_cost.published.module_profile.numbers import Span
 from symbolic_cost.records import dataclass

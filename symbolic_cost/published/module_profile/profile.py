@@ -19,11 +19,10 @@ from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.numeric.binding import bind, value
+from symbolic_cost.ops.declare import Model, Op
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import Einsum
-from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import Lookup
-from symbolic_cost.ops.op import Op
 from symbolic_cost.published.inputs import read_inputs
 from symbolic_cost.published.module_profile.modules import Module, declared_modules, tree
 from symbolic_cost.published.module_profile.numbers import Span, latency

@@ -21,12 +21,10 @@ from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.conventions.questions import ElementSizes
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.numeric.binding import value
+from symbolic_cost.ops.declare import Model, einsum, view
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import fragment
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.ops.view import view
 from symbolic_cost.published.contract import printed_data
 from symbolic_cost.published.inputs import Count, Index, Inputs, indivisible
 from symbolic_cost.published.ulysses_2023 import EXCHANGE, exchanged_attention
