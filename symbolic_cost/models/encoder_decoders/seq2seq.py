@@ -37,10 +37,10 @@ from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.models.decoders.mixers import letters_of
 from symbolic_cost.models.encoder_decoders.sizes import Sizes
 from symbolic_cost.models.encoders.encoder import ATTENTION, SEQUENCE, SPAN, TANH
-from symbolic_cost.ops.view import uncached
 from symbolic_cost.ops.declare import Op, dropout, pointwise
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import OUTSIDE, Part, Place, retitled
+from symbolic_cost.ops.view import uncached
 from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact
 
