@@ -11,6 +11,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul, sums
 from symbolic_cost.checking import Names, checked
+from symbolic_cost.conditions import Condition, Least, Split
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import ConventionError, InputError, UnknownNameError, quote, unknown
@@ -156,40 +157,6 @@ class Row:
     def total(self) -> Expr:
         """The cost times its count, in the row's unit."""
         return mul(self.count, self.expr)
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A division that must come out whole when numbers are bound: a quotient, or a split axis.
-
-    Args:
-        degrees: degree by mesh axis; none where the size itself is a quotient.
-        path: where it was first met.
-    """
-
-    axis: str
-    size: Expr
-    degrees: tuple[tuple[str, Expr], ...]
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Least:
-    """A size that must not be smaller when numbers are bound: fewer would need other rows.
-
-    Args:
-        what: it counts, as in "stages of the pipeline".
-        least: the smallest that is accepted.
-    """
-
-    what: str
-    size: Expr
-    least: Expr
-    because: str
-
-
-Condition = Split | Least
-"""What numbers must meet."""
 
 
 @checked

@@ -13,9 +13,9 @@ from typing import Any
 
 from sympy import Basic, Expr, Symbol
 
+from symbolic_cost.conditions import Condition, Split
 from symbolic_cost.jobs.provenance import figures
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.ledger import Condition, Split
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import Strategy

@@ -15,12 +15,13 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.checking import checked
+from symbolic_cost.conditions import Least
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
-from symbolic_cost.ledger import CostTable, Least, Row
+from symbolic_cost.ledger import CostTable, Row
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.models.positions import position_tables
 from symbolic_cost.numeric.binding import bind

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from sympy import Expr, Integer, ceiling, floor
 
+from symbolic_cost.conditions import Condition, Least, Split
 from symbolic_cost.errors import InputError
-from symbolic_cost.ledger import Condition, Least, Split
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.records import dataclass
 
