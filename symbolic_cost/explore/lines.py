@@ -49,11 +49,7 @@ class Line:
     bound: str
 
     def varied(self, by: Iterable[str], out: str | None, *, few: bool) -> Varied:
-        """Return what varies.
-
-        Raises:
-            InputError: every problem of the job and of what varies.
-        """
+        """Return what varies."""
         problems = Problems()
         vary: dict[str, str] = {}
         for text in (piece for whole in self.texts for piece in whole.split()):
@@ -99,11 +95,7 @@ def sweep_line(
 
 
 def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
-    """Return a front for every pair of figures.
-
-    Raises:
-        InputError: everything that is refused.
-    """
+    """Return a front for every pair of figures."""
     pairs = [_comma_separated(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
     refuse(
         f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len({*p}) != len("xy")

@@ -92,11 +92,7 @@ def proof(
     *,
     most_boxes: int = MOST_BOXES,
 ) -> Proof:
-    """Return the best of all combinations of a strategy and what varies.
-
-    Raises:
-        InputError: every name and value that is refused.
-    """
+    """Return the best of all combinations of a strategy and what varies."""
     wanted = looked_up("objective", objective, OBJECTIVES).priced(base.facts.machine, space.gpus)
     numbers = checked(base.setup, vary)
     own = subject(freed(base.setup, numbers))

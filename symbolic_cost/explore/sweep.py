@@ -166,11 +166,7 @@ def bounded(
     few: bool,
     yes: bool,
 ) -> Varied:
-    """Return what varies.
-
-    Raises:
-        InputError: it is refused, or more than anybody asks for by chance.
-    """
+    """Return what varies, if it is not more than anybody asks for by chance."""
     own = varied(job, vary, gpus, global_batch)
     size = own.words.size * own.outer.size * own.inner.size
     most = MOST_EVER if yes else MOST_ROWS if few else MOST

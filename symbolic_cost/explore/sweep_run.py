@@ -107,11 +107,7 @@ class Sweeping:
         )
 
     def outcome(self, out: str | None, engine: str = "threads", scheduler: str = "") -> Outcome:
-        """Run what is not done.
-
-        Raises:
-            InputError: as of `sweep`.
-        """
+        """Run what is not done."""
         step = OF_ROWS if self.asked.mode == "all" else OF_BEST
         step = OF_CLUSTER if engine == "dask" and self.asked.mode != "all" else step
         if out is None:

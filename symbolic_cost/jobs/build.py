@@ -100,11 +100,7 @@ DEFAULT_PRECISION = "bf16-mixed"
 
 
 def modelled(model: Modelled) -> Model:
-    """Return the model that a name, a configuration's path or a family stands for.
-
-    Raises:
-        InputError: no such model, or an object that declares none.
-    """
+    """Return the model that a name, a configuration's path or a family stands for."""
     if isinstance(model, str):
         return named_model(model)
     declared = model if isinstance(model, Model) else getattr(model, "model", lambda: None)()
@@ -119,11 +115,7 @@ def setup(
     numbers: Mapping[str, int | Fraction] | None = None,
     **options: Unpack[Options],
 ) -> Setup:
-    """Return a setup; arguments as of `jobs.job.job`.
-
-    Raises:
-        InputError: every problem of every option.
-    """
+    """Return a setup; arguments as of `jobs.job.job`."""
     accepted = Options.__annotations__
     refuse(_no_option(name, options[name]) for name in options if name not in accepted)  # type: ignore[literal-required]
     file = launched(model)
@@ -186,11 +178,7 @@ def _training_only(declared: Model, train: str) -> Model:
 
 
 def stage_of(name: str) -> Stage:
-    """Return a pipeline stage by name.
-
-    Raises:
-        UnknownNameError: no such stage.
-    """
+    """Return a pipeline stage by name."""
     return looked_up("stage", name, {stage.value: stage for stage in Stage})
 
 

@@ -168,11 +168,7 @@ def diff(
 
 
 def _given_twice(pairs: Mapping[str, Pair | None]) -> tuple[str, Pair]:
-    """Return the one thing of which there are two versions, and these.
-
-    Raises:
-        InputError: none is, or several are.
-    """
+    """Return the one thing of which there are two versions, and these."""
     asked = [(name, pair) for name, pair in pairs.items() if pair is not None]
     if len(asked) != 1:
         listed = " and ".join(f"{name} ({' against '.join(map(quote, p))})" for name, p in asked)

@@ -97,11 +97,7 @@ _COLUMNS = headed("number, formula, value>, status")
 
 
 def step_sheet(run: Job) -> Sheet:
-    """Tabulate the step as its parts and what these name, then the figures of the machine.
-
-    Raises:
-        InputError: the job has no machine, or symbols have no number.
-    """
+    """Tabulate the step as its parts and what these name, then the figures of the machine."""
     machine = needed_machine(run, "a step")
     timed = Timed(replace(run, precise=True))
     chain = timed.step.chain.definitions

@@ -208,12 +208,7 @@ class Setup(NotebookTable):
 
     @cached_property
     def bound(self) -> CostTable:
-        """The same with every known number in place.
-
-        Raises:
-            InputError: a number that is refused.
-            DivisibilityError: a size that a degree does not divide.
-        """
+        """The same with every known number in place."""
         return bind(self.rows, self.values)
 
     @cached_property
@@ -263,11 +258,7 @@ def _with(row: Row, known: Mapping[Expr, Expr]) -> Row:
 
 
 def needed_machine(setup: Setup, what: str) -> Machine:
-    """Return the machine of a job, which something needs.
-
-    Raises:
-        InputError: the job names none.
-    """
+    """Return the machine of a job, which something needs."""
     if setup.machine is None:
         raise InputError(f"{what} needs a machine: --system h100, or system='h100' in Python")
     return setup.machine

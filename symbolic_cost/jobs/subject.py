@@ -92,11 +92,7 @@ class Subject:
 def subject(
     model: str, cost: str, letters: Notation, problems: Problems, **asked: Unpack[CostRequest]
 ) -> Subject:
-    """Return what a formula is about.
-
-    Raises:
-        InputError: every problem of the arguments, and those found before.
-    """
+    """Return what a formula is about."""
     named = problems.attempt(named_cost, cost, asked.get("phase"))
     rules = asked.get("conventions") or letters.conventions or "standard"
     kernel = asked.get("attention") or letters.attention or "flash"

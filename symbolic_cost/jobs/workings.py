@@ -159,11 +159,7 @@ class Workings:
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
-        """What the program needs: sizes, degrees, the machine; the job's numbers.
-
-        Raises:
-            InputError: every size and degree without a number.
-        """
+        """What the program needs: sizes, degrees, the machine; the job's numbers."""
         own = self.job, self.open_job.placed, self.machine
         listed = tuple(inputs_of(*own, self.program.symbols))
         refuse(lacking(one) for one in listed if one.value is None)

@@ -25,9 +25,6 @@ class Pipeline:
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are
             split (sp), send a part each to the next stage and gather them there (narayanan-2021,
             section 4.1).
-
-    Raises:
-        UnknownNameError: no such schedule.
     """
 
     name: str = "1f1b"

@@ -220,11 +220,7 @@ class Divided:
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        """What the numbers of stages, blocks and ranks must meet.
-
-        Raises:
-            InputError: numbers that do not.
-        """
+        """What the numbers of stages, blocks and ranks must meet."""
         of_stages = block_conditions(self.model, self.stages, self.pipeline)
         check(of_stages, {})
         assumed = (bound for bound in self.structure.assumptions if bound.size == self.stages)

@@ -81,11 +81,7 @@ def _step(answer: TimeAnswer) -> dict[str, float]:
 
 
 def scaling_curves(work: Setup, name: str, by: str) -> Curves:
-    """Return a cost over one of its symbols: the whole, and its terms by power of the symbol.
-
-    Raises:
-        InputError: unknown names, a cost without the symbol, or symbols without a number.
-    """
+    """Return a cost over one of its symbols: the whole, and its terms by power of the symbol."""
     cost, variable = named_cost(name), symbol(by)
     total = cost.total(work.rows)
     if variable not in total.free_symbols:

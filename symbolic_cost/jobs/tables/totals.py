@@ -49,11 +49,7 @@ def nested_sheet(work: Setup, name: str, phase: str | None) -> Sheet:
 
 
 def below(table: CostTable, path: str | None) -> CostTable:
-    """Return the rows of a part of the model.
-
-    Raises:
-        InputError: no such part; the closest are offered.
-    """
+    """Return the rows of a part of the model."""
     if path is None:
         return table
     chosen = table.select(path=path)

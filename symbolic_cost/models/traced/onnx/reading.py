@@ -119,11 +119,7 @@ class Reading:
     # What is known of values.
 
     def sizes(self, name: str) -> Sizes:
-        """Return the sizes of a value.
-
-        Raises:
-            InputError: nothing makes it.
-        """
+        """Return the sizes of a value."""
         if name not in self.values:
             raise InputError(
                 f"{self.place}: {self.call.op} takes the value {quote(name)} before it is made"
