@@ -245,7 +245,7 @@ class CostTable(NotebookTable):
 
     def below(self, path: str) -> CostTable:
         """Return the rows of a part of the model: none where the part costs nothing."""
-        known = (self.selected_from or self)._names["path"]  # noqa: SLF001 - its own class
+        known = (self.selected_from or self).parts
         return self.select(path=path) if path in known else replace(self, rows=())
 
     def total(
@@ -282,19 +282,24 @@ class CostTable(NotebookTable):
         if quantity is not None and quantity not in _QUANTITIES:
             problems.append(unknown("quantity", quantity, _QUANTITIES))
         problems += [unknown("phase", one, _PHASES) for one in phases or () if one not in _PHASES]
-        for what, name in (("path", path), ("kind", kind)):
-            names = (self.selected_from or self)._names[what]  # noqa: SLF001 - its own class
+        whole = self.selected_from or self
+        for what, name, names in (("path", path, whole.parts), ("kind", kind, whole.kinds)):
             if name is not None and name not in names:
                 problems.append(unknown(what, name, names))
         if problems:
             raise UnknownNameError(problems)
 
     @cached_property
-    def _names(self) -> Mapping[str, frozenset[str]]:
-        """Every path, and every part that paths lie below; every kind."""
+    def parts(self) -> frozenset[str]:
+        """Every path, and every part that paths lie below."""
         split = (path.split(".") for path in self.paths())
-        parts = (".".join(steps[:depth]) for steps in split for depth in range(1, len(steps) + 1))
-        return {"path": frozenset(parts), "kind": frozenset(row.kind for row in self.rows)}
+        lengths = ((steps, depth) for steps in split for depth in range(1, len(steps) + 1))
+        return frozenset(".".join(steps[:depth]) for steps, depth in lengths)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """Every kind of the rows."""
+        return frozenset(row.kind for row in self.rows)
 
     def paths(self) -> tuple[str, ...]:
         """The paths of the rows, in order of first appearance."""

@@ -8,8 +8,8 @@ from math import inf
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.errors import Problems, quote, refuse
-from symbolic_cost.explore.ranges import values
+from symbolic_cost.errors import Problems, refuse
+from symbolic_cost.explore.ranges import named, values
 from symbolic_cost.explore.sweep import bounded, check_words, kept_of, told_plan
 from symbolic_cost.explore.sweep_axes import Varied
 from symbolic_cost.explore.sweep_run import Outcome, Sweeping
@@ -51,15 +51,7 @@ class Line:
     def varied(self, by: Iterable[str], out: str | None, *, few: bool) -> Varied:
         """Return what varies."""
         problems = Problems()
-        vary: dict[str, str] = {}
-        for text in (piece for whole in self.texts for piece in whole.split()):
-            name, equals, listed = text.partition("=")
-            if not equals or not name:
-                accepted = "NAME=VALUES is accepted, as in tp=1,2,4"
-                problems.texts.append(f"--vary {quote(text)}: {accepted}")
-            elif name in vary:
-                problems.texts.append(f"--vary {name} is given twice")
-            vary[name] = listed
+        vary = named(self.texts, problems, "tp=1,2,4")
         devices = self.gpus is not None or "gpus" in vary
         names = [*vary, *(["dp"] if devices else [])]
         job = problems.attempt(self.make, _with_names(self.strategy, names))

@@ -85,21 +85,6 @@ def _options(values: Iterable[Any], unsaid: str | None) -> tuple[Any, ...]:
     return tuple("" if one == unsaid else one for one in listed)
 
 
-def read_ranges(texts: Iterable[str]) -> dict[str, str]:
-    """Return what varies, typed as "l=1024:8192:x2" or several of these with blanks between them."""
-    problems: list[str] = []
-    ranges: dict[str, str] = {}
-    for text in (piece for whole in texts for piece in whole.split()):
-        name, equals, values = text.partition("=")
-        if not equals or not name or not values:
-            problems.append(f"--vary {quote(text)}: NAME=VALUES is accepted, as in l=1024,2048")
-        elif name in ranges:
-            problems.append(f"--vary {name} is given twice")
-        ranges[name] = values
-    refuse(problems)
-    return ranges
-
-
 def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]]:
     """Return choices typed as "tp=1,2,4" or "recompute=none,full"."""
     problems: list[str] = []

@@ -138,16 +138,11 @@ def refuse_moved(it: Quantity, by: str) -> None:
 
 def part_named(rows: CostTable, name: str) -> str:
     """Return the path of a part by its last steps: attention is block.attention."""
-    paths = {
-        ".".join(steps[:depth])
-        for steps in (path.split(".") for path in rows.paths())
-        for depth in range(1, len(steps) + 1)
-    }
-    if name in paths:
+    if name in rows.parts:
         return name
-    matching = sorted(path for path in paths if path.endswith(f".{name}"))
+    matching = sorted(path for path in rows.parts if path.endswith(f".{name}"))
     if not matching:
-        raise InputError(unknown("quantity or part", name, {*paths, *COSTS, *_OWN}))
+        raise InputError(unknown("quantity or part", name, {*rows.parts, *COSTS, *_OWN}))
     if len(matching) > 1:
         raise InputError(f"{name} may be {', '.join(matching[:5])}: name one of them")
     return matching[0]

@@ -23,7 +23,7 @@ _LISTED = 4
 
 def mesh_sheet(work: Setup) -> Sheet:
     """Tabulate the mesh axes, innermost first: ranks, what they split, and where a group lies."""
-    mesh, node = _mesh(work), _node(work)
+    mesh, node = numbered_mesh(work), _node(work)
     total = prod(mesh.values())
     used = [STRATEGIES[name] for name in work.strategy.degrees]
     meanings = {axis: entry.meaning for entry in used for axis in entry.meshes}
@@ -42,7 +42,7 @@ def mesh_sheet(work: Setup) -> Sheet:
 
 def axes_sheet(work: Setup) -> Sheet:
     """Tabulate the axes that are split: size, over which mesh axes, and size on one rank."""
-    own, mesh = work.divided.split_model, _mesh(work)
+    own, mesh = work.divided.split_model, numbered_mesh(work)
     rows: list[tuple[Cell, ...]] = []
     for name, over in work.divided.placement.axes.items():
         role = own.axes[name].role
@@ -60,7 +60,7 @@ def axes_sheet(work: Setup) -> Sheet:
 
 def stages_sheet(work: Setup) -> Sheet:
     """Tabulate the stages of the pipeline: their parts, and the ranks of each replica."""
-    mesh = _mesh(work)
+    mesh = numbered_mesh(work)
     stages = mesh.get("pp", 1)
     kinds = work.structure.stages
     inner = [name for name in mesh if name not in ("pp", "dp", "ep", "replicas")]
@@ -94,12 +94,13 @@ def stages_sheet(work: Setup) -> Sheet:
     return Sheet("Ranks of every stage", columns, tuple(rows), notes)
 
 
-def _mesh(work: Setup) -> dict[str, int]:
+def numbered_mesh(work: Setup, asking: str = "what runs where needs") -> dict[str, int]:
+    """Return the ranks of every mesh axis, innermost first."""
     mesh = {}
-    for name, degree in arranged(work.strategy.mesh, work.methods.order).items():
+    for name, degree in arranged(work.placed.mesh, work.methods.order).items():
         known = work.value(degree)
         if not known.is_Integer:
-            raise InputError(f"what runs where needs numbers: give {name} a degree, as {name}=2")
+            raise InputError(f"{asking} numbers: give {name} a degree, as in {name}=2")
         mesh[name] = int(known)
     return mesh
 
