@@ -1,8 +1,7 @@
 """Builder of the hierarchical image networks from configurations."""
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Linear, Residual
-from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.labels import classes_of
+from symbolic_cost.models.fields import Fields, classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.bit import bit
 from symbolic_cost.models.vision.cnn import CNN

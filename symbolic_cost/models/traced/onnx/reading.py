@@ -1,11 +1,13 @@
 """From a file to the graph that a .pt2 file gives too: values with sizes, aten nodes."""
 
+import ast
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, prod
+from operator import add, mul, sub
 from typing import Any, TypeAlias
 
-from sympy import Expr, Rational
+from sympy import Expr, Integer, Rational, floor
 
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.traced.graph import Graph, Name, Node, Size, Value, dynamic
@@ -16,9 +18,9 @@ from symbolic_cost.models.traced.onnx.sizes import (
     DataDependentError,
     Numbers,
     Sizes,
+    as_integer,
     evaluated,
 )
-from symbolic_cost.models.traced.onnx.texts import read_dim
 from symbolic_cost.models.traced.onnx.weights import parameter_names, turned, weights_of
 
 Meaning: TypeAlias = "Callable[[Reading, Call], None]"
@@ -300,3 +302,37 @@ def _exact(value: float) -> Size:
         return _ENDLESS
     number = Rational(value)
     return int(number) if number.is_Integer else number
+
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+    ast.FloorDiv: lambda one, other: floor(one / other),
+}
+
+
+def read_dim(text: str, symbols: Mapping[str, Expr], place: str) -> Size:
+    """Return the size that a text says, which is parsed and never evaluated.
+
+    Raises:
+        InputError: anything but sums, differences, products and whole quotients of known names.
+    """
+    try:
+        return as_integer(_expr(ast.parse(text.strip(), mode="eval").body, symbols))
+    except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError, ZeroDivisionError):
+        raise InputError(
+            f"{place}: dimension {quote(text)} is no sum, product or whole quotient of dimensions "
+            f"of the inputs: {', '.join(symbols) or 'none is dynamic'}"
+        ) from None
+
+
+def _expr(node: ast.expr, symbols: Mapping[str, Expr]) -> Expr:
+    match node:
+        case ast.Name(id=name):
+            return symbols[name]
+        case ast.Constant(value=int(value)) if type(value) is int:
+            return Integer(value)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_expr(left, symbols), _expr(right, symbols))
+    raise ValueError(ast.unparse(node))
