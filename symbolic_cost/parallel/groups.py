@@ -5,6 +5,7 @@ from itertools import product
 from math import prod
 from typing import TypeVar
 
+from symbolic_cost.checking import is_count
 from symbolic_cost.errors import InputError, refuse, unknown
 from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.records import dataclass
@@ -108,15 +109,11 @@ def _check(mesh: Mapping[str, int], names: Iterable[str], node_size: int) -> Non
     problems = [
         f"mesh axis {name!r} has degree {degree!r}: rank groups need a positive integer"
         for name, degree in mesh.items()
-        if not _is_count(degree)
+        if not is_count(degree)
     ]
     problems += [unknown("mesh axis", name, mesh) for name in names if name not in mesh]
-    if not _is_count(node_size):
+    if not is_count(node_size):
         problems.append(f"node size {node_size!r}: a positive integer is accepted")
     if not problems and prod(mesh.values()) > MOST_RANKS:
         problems.append(f"{prod(mesh.values())} ranks are too many to list: {MOST_RANKS} at most")
     refuse(problems)
-
-
-def _is_count(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number > 0
