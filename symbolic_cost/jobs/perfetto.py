@@ -20,7 +20,7 @@ from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.parallel.orders import Pass, Stage
+from symbolic_cost.parallel.orders import Pass, Stage, stage_kind
 from symbolic_cost.parallel.timeline import Event, timeline
 from symbolic_cost.systems.results import ENDS
 
@@ -87,13 +87,6 @@ def trace_text(job: Job) -> str:
     }
     written = {"displayTimeUnit": "ms", "otherData": about, "traceEvents": listed}
     return json.dumps(written, indent=None, separators=(",", ":")) + "\n"
-
-
-def stage_kind(stage: int, count: int) -> Stage:
-    """Return which of the kinds of stages one is, from 0."""
-    if stage == 0:
-        return Stage.FIRST
-    return Stage.LAST if stage == count - 1 else Stage.MIDDLE
 
 
 def _track_names(kinds: list[Stage]) -> Iterator[dict[str, object]]:

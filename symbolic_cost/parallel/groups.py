@@ -1,8 +1,9 @@
 """Rank groups: which ranks of an ordered mesh take part in a collective, and on which nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from itertools import accumulate, product
 from math import prod
+from operator import mul
 from typing import TypeVar
 
 from symbolic_cost.checking import is_count
@@ -85,24 +86,21 @@ def rank_groups(
     """
     names = (axes,) if isinstance(axes, str) else axes
     _check(mesh, names, node_size)
-    strides = _strides(mesh)
-    inside = [range(0, mesh[name] * strides[name], strides[name]) for name in reversed(names)]
-    others = [name for name in [*mesh][::-1] if name not in names]
-    outside = [range(0, mesh[name] * strides[name], strides[name]) for name in others]
-    members = [sum(steps) for steps in product(*inside)]
-    return tuple(
-        Group(tuple(sum(start) + member for member in members), node_size)
-        for start in product(*outside)
-    )
+    members = offsets(mesh, names)
+    starts = offsets(mesh, [name for name in mesh if name not in names])
+    groups = (tuple(start + member for member in members) for start in starts)
+    return tuple(Group(ranks, node_size) for ranks in groups)
 
 
-def _strides(mesh: Mapping[str, int]) -> dict[str, int]:
-    """Return how far apart the ranks of neighbours on a mesh axis are."""
-    strides, step = {}, 1
-    for name, degree in mesh.items():
-        strides[name] = step
-        step *= degree
-    return strides
+def offsets(mesh: Mapping[str, int], names: Sequence[str]) -> list[int]:
+    """Return how far the ranks along some mesh axes are from the first, the first axis fastest.
+
+    >>> offsets({"tp": 2, "dp": 2, "pp": 2}, ("tp", "pp"))
+    [0, 1, 4, 5]
+    """
+    strides = dict(zip(mesh, accumulate((1, *mesh.values()), mul), strict=False))
+    steps = [range(0, mesh[name] * strides[name], strides[name]) for name in reversed(names)]
+    return [sum(each) for each in product(*steps)]
 
 
 def _check(mesh: Mapping[str, int], names: Iterable[str], node_size: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import pairwise
 from math import prod
 
 from symbolic_cost.axes import MEANINGS
@@ -10,7 +10,8 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
-from symbolic_cost.parallel.groups import MOST_RANKS, arranged, rank_groups
+from symbolic_cost.parallel.groups import MOST_RANKS, arranged, offsets, rank_groups
+from symbolic_cost.parallel.orders import stage_kind
 
 _SHOWN = 8
 """Replicas of a stage whose ranks are listed."""
@@ -62,30 +63,18 @@ def stages_sheet(work: Setup) -> Sheet:
     """Tabulate the stages of the pipeline: their parts, and the ranks of each replica."""
     mesh = numbered_mesh(work)
     stages = mesh.get("pp", 1)
-    kinds = work.structure.stages
     inner = [name for name in mesh if name not in ("pp", "dp", "ep", "replicas")]
     outer = [name for name in mesh if name in ("dp", "ep", "replicas")]
-    strides, step = {}, 1
-    for name, ranks in mesh.items():
-        strides[name], step = step, step * ranks
-    starts = [
-        sum(place * strides[n] for n, place in zip(reversed(outer), places, strict=True))
-        for places in product(*(range(mesh[n]) for n in reversed(outer)))
-    ]
-    shown = starts[:_SHOWN]
+    starts, members = offsets(mesh, outer), offsets(mesh, inner)
+    bases, shown = offsets(mesh, ["pp"] if "pp" in mesh else []), starts[:_SHOWN]
     rows: list[tuple[Cell, ...]] = []
     for stage in range(stages):
-        kind = kinds[0] if stage == 0 else kinds[-1] if stage == stages - 1 else kinds[1]
-        base = stage * strides.get("pp", 0)
+        base = bases[stage]
         held = ", ".join(
             part.path if count == 1 else f"{count} x {part.path}"
-            for part in work.divided.share(kind).parts
+            for part in work.divided.share(stage_kind(stage, stages)).parts
             for count in [work.value(part.repeat)]
         )
-        members = [
-            sum(place * strides[n] for n, place in zip(inner, places, strict=True))
-            for places in product(*(range(mesh[n]) for n in inner))
-        ]
         cells = (_spread(tuple(sorted(base + s + m for m in members))) for s in shown)
         rows.append((str(stage + 1), held, *cells))
     names = [f"replica {number + 1}" for number in range(len(shown))]
