@@ -11,10 +11,9 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 from symbolic_cost.checking import checked
-from symbolic_cost.emit.files import write_whole
+from symbolic_cost.emit.files import check_ending, write_whole
 from symbolic_cost.errors import InputError, visible
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
@@ -47,8 +46,7 @@ def step_trace(job: Job, path: str) -> None:
         InputError: another ending, no machine, symbols without numbers, or a schedule too long
             to run.
     """
-    if Path(path).suffix.lower() != ".json":
-        raise InputError(f"trace {visible(path)!r}: a name that ends with .json is accepted")
+    check_ending("trace", path, ".json")
     write_whole(path, trace_text(job))
 
 

@@ -265,10 +265,8 @@ def prompted(
     """Declare attention to the prompt, from x to y, behind a norm if any, and to an image."""
     at = Positions("r", "l")
     text, seen = (
-        CrossAttention(
-            at, source, PLAIN, bias=bias, width="e_s", cache=CacheKind.NOTHING, norm=norm
-        )
-        for source in (Positions(*TEXT.axes), Positions(*SHOWN.axes))
+        CrossAttention(at, one, PLAIN, bias=bias, width="e_s", cache=CacheKind.NOTHING, norm=norm)
+        for one in (Positions(*TEXT.axes), Positions(*SHOWN.axes))
     )
     cross = _two_attentions(text, seen) if shown else text.ops()
     x = "fine" if normed else "x"

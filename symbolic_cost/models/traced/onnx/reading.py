@@ -10,7 +10,15 @@ from typing import Any, TypeAlias
 from sympy import Expr, Integer, Rational, floor
 
 from symbolic_cost.errors import InputError, quote
-from symbolic_cost.models.traced.graph import Graph, Name, Node, Size, Value, dynamic
+from symbolic_cost.models.traced.graph import (
+    Graph,
+    Name,
+    Node,
+    Size,
+    Value,
+    dynamic,
+    refuse_unknown,
+)
 from symbolic_cost.models.traced.onnx.file import Call, OnnxFile, Shape, Stored
 from symbolic_cost.models.traced.onnx.sizes import (
     MOST,
@@ -101,12 +109,7 @@ class Reading:
                 unknown = isinstance(error, DataDependentError)
                 if not unknown or not self._assumed(call):
                     raise InputError(self._misread(call, error)) from None
-        if strange:
-            raise InputError(
-                f"{self.place}: operator {name} is not known, {times} of it: its cost would be "
-                "missing"
-                for name, times in strange.items()
-            )
+        refuse_unknown(self.place, strange)
         outputs = tuple(name for name in self.file.outputs if name in self.values)
         if not outputs:
             raise InputError(f"{self.place}: no node makes an output")
