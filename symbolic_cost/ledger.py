@@ -325,12 +325,8 @@ class CostTable(NotebookTable):
         def changed(row: Row) -> Row:
             move = row.collective
             if move is not None:
-                move = replace(
-                    move,
-                    ranks=applied(move.ranks),
-                    message=applied(move.message),
-                    calls=applied(move.calls),
-                )
+                ranks, message, calls = map(applied, (move.ranks, move.message, move.calls))
+                move = replace(move, ranks=ranks, message=message, calls=calls)
             return replace(row, expr=applied(row.expr), count=applied(row.count), collective=move)
 
         return replace(self, rows=tuple(map(changed, self.rows)))
