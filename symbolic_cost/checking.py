@@ -58,6 +58,11 @@ _WORDS: Mapping[object, str] = {
 _GENERAL = frozenset({"Expr", "Symbol", "Number"})
 
 
+def is_count(number: object) -> bool:
+    """Tell whether something is a positive integer."""
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0
+
+
 def checked(item: CheckedT) -> CheckedT:
     """Return a function that checks its arguments, or a class whose methods do.
 

@@ -7,11 +7,44 @@ from math import prod
 from sympy import Expr, Symbol
 
 from symbolic_cost.errors import DivisibilityError, InputError, refuse
-from symbolic_cost.ledger import Condition, Least, Split
-from symbolic_cost.records import replace
+from symbolic_cost.records import dataclass, replace
 
 _SHOWN_DEGREES = 6
 _SEARCHED_DEGREES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A division that must come out whole when numbers are bound: a quotient, or a split axis.
+
+    Args:
+        degrees: degree by mesh axis; none where the size itself is a quotient.
+        path: where it was first met.
+    """
+
+    axis: str
+    size: Expr
+    degrees: tuple[tuple[str, Expr], ...]
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """A size that must not be smaller when numbers are bound: fewer would need other rows.
+
+    Args:
+        what: it counts, as in "stages of the pipeline".
+        least: the smallest that is accepted.
+    """
+
+    what: str
+    size: Expr
+    least: Expr
+    because: str
+
+
+Condition = Split | Least
+"""What numbers must meet."""
 
 
 def check(conditions: Iterable[Condition], numbers: Mapping[Symbol, Expr]) -> None:

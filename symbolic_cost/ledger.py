@@ -11,6 +11,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul, sums
 from symbolic_cost.checking import Names, checked
+from symbolic_cost.conditions import Condition, Least, Split
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import ConventionError, InputError, UnknownNameError, quote, unknown
@@ -158,40 +159,6 @@ class Row:
         return mul(self.count, self.expr)
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A division that must come out whole when numbers are bound: a quotient, or a split axis.
-
-    Args:
-        degrees: degree by mesh axis; none where the size itself is a quotient.
-        path: where it was first met.
-    """
-
-    axis: str
-    size: Expr
-    degrees: tuple[tuple[str, Expr], ...]
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Least:
-    """A size that must not be smaller when numbers are bound: fewer would need other rows.
-
-    Args:
-        what: it counts, as in "stages of the pipeline".
-        least: the smallest that is accepted.
-    """
-
-    what: str
-    size: Expr
-    least: Expr
-    because: str
-
-
-Condition = Split | Least
-"""What numbers must meet."""
-
-
 @checked
 @dataclass(frozen=True)
 class CostTable(NotebookTable):
@@ -278,7 +245,7 @@ class CostTable(NotebookTable):
 
     def below(self, path: str) -> CostTable:
         """Return the rows of a part of the model: none where the part costs nothing."""
-        known = (self.selected_from or self)._names["path"]  # noqa: SLF001 - its own class
+        known = (self.selected_from or self).parts
         return self.select(path=path) if path in known else replace(self, rows=())
 
     def total(
@@ -315,19 +282,24 @@ class CostTable(NotebookTable):
         if quantity is not None and quantity not in _QUANTITIES:
             problems.append(unknown("quantity", quantity, _QUANTITIES))
         problems += [unknown("phase", one, _PHASES) for one in phases or () if one not in _PHASES]
-        for what, name in (("path", path), ("kind", kind)):
-            names = (self.selected_from or self)._names[what]  # noqa: SLF001 - its own class
+        whole = self.selected_from or self
+        for what, name, names in (("path", path, whole.parts), ("kind", kind, whole.kinds)):
             if name is not None and name not in names:
                 problems.append(unknown(what, name, names))
         if problems:
             raise UnknownNameError(problems)
 
     @cached_property
-    def _names(self) -> Mapping[str, frozenset[str]]:
-        """Every path, and every part that paths lie below; every kind."""
+    def parts(self) -> frozenset[str]:
+        """Every path, and every part that paths lie below."""
         split = (path.split(".") for path in self.paths())
-        parts = (".".join(steps[:depth]) for steps in split for depth in range(1, len(steps) + 1))
-        return {"path": frozenset(parts), "kind": frozenset(row.kind for row in self.rows)}
+        lengths = ((steps, depth) for steps in split for depth in range(1, len(steps) + 1))
+        return frozenset(".".join(steps[:depth]) for steps, depth in lengths)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """Every kind of the rows."""
+        return frozenset(row.kind for row in self.rows)
 
     def paths(self) -> tuple[str, ...]:
         """The paths of the rows, in order of first appearance."""
@@ -353,12 +325,8 @@ class CostTable(NotebookTable):
         def changed(row: Row) -> Row:
             move = row.collective
             if move is not None:
-                move = replace(
-                    move,
-                    ranks=applied(move.ranks),
-                    message=applied(move.message),
-                    calls=applied(move.calls),
-                )
+                ranks, message, calls = map(applied, (move.ranks, move.message, move.calls))
+                move = replace(move, ranks=ranks, message=message, calls=calls)
             return replace(row, expr=applied(row.expr), count=applied(row.count), collective=move)
 
         return replace(self, rows=tuple(map(changed, self.rows)))

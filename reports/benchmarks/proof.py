@@ -52,7 +52,7 @@ def main() -> None:
             )
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             print(
-                f"| {objective} | {run} | {done.combinations:.3g} | {done.boxes:,} "
+                f"| {objective} | {run} | {done.least.combinations:.3g} | {done.least.boxes:,} "
                 f"| {done.value:.8g} | {done.bound:.8g} | {'yes' if done.proven else 'no'} "
                 f"| {cpu:.1f} | {wall:.1f} |",
                 flush=True,

@@ -94,11 +94,7 @@ class LazyGroup(Group):
 
 
 def check_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Refuse an option that is given twice, of which click would take the last.
-
-    Raises:
-        Refusal: every such option.
-    """
+    """Refuse an option that is given twice, of which click would take the last."""
     try:
         parser = command.make_parser(ctx)
         parser.allow_interspersed_args = True  # the group's own context has it switched off

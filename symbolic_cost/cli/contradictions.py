@@ -54,11 +54,7 @@ def read_line(ctx: click.Context) -> Line:
 
 
 def checked_form(line: Line) -> str:
-    """Return the format of the output, after a check of the whole line.
-
-    Raises:
-        InputError: every contradiction, and every option that would not be read.
-    """
+    """Return the format of the output, after a check of the whole line."""
     problems = [*_unread(line), *_of_schedule(line), *_sought(line), *_twice(line)]
     form: str = line.values["form"]
     try:

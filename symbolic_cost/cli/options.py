@@ -117,11 +117,7 @@ class Output:
 
 
 def every_stage(choices: Choices) -> Choices:
-    """Return choices of a command that shows every stage.
-
-    Raises:
-        InputError: one stage was asked for.
-    """
+    """Return choices of a command that shows every stage."""
     if "stage" in choices.typed:
         raise InputError("--stage: every stage of the pipeline is written; leave it out")
     return choices
@@ -178,18 +174,21 @@ def _choices(options: Options, _: Options) -> Options:
 
 def _line(options: Options, before: Options) -> Options:
     """Return what a sweep varies, of a model and how it is trained."""
-    from symbolic_cost.explore.lines import Line
+    from symbolic_cost.explore.lines import Line, comma_separated
+    from symbolic_cost.explore.sweep_run import Wanted
 
     model, choices, trained = (before.pop(name) for name in ("model", "choices", "trained"))
     batch, bound = trained.pop("global_batch"), "none" if options.pop("yes") else "usual"
     own = trained | typed_options(stack=options.pop("stack"))
+    columns, texts = options.pop("columns"), (*options.pop("vary"), *options.pop("more"))
     line = Line(
         make=lambda strategy: replace(choices, strategy=strategy).job(model, **own),
         strategy=choices.strategy,
-        texts=(*options.pop("vary"), *options.pop("more")),
+        texts=texts,
+        gpus=options.pop("gpus"),
         batch=batch,
+        wanted=Wanted(columns=comma_separated(columns), **options),
         bound=bound,
-        **options,
     )
     return {"line": line}
 

@@ -41,12 +41,13 @@ def search(
     With --prove the best is that of every combination with sizes and rates that vary, by branch
     and bound: --prove --vary "l=1024:8192:x2 beta=1e10:1e11:x1.1" --objective throughput
     """
-    from symbolic_cost.explore.search_options import checked_space, read_ranges, search_of, usual
+    from symbolic_cost.explore.ranges import named
+    from symbolic_cost.explore.search_options import checked_space, search_of, usual
     from symbolic_cost.explore.search_table import search_sheet
 
     problems = Problems()
     base, chosen = of.subject(problems, conventions=conventions)
-    varied = problems.attempt(read_ranges, vary)
+    varied = named(vary, problems)
     problems.refuse()
     space = checked_space(problems, of.gpus, global_batch, chosen, top)
     problems.refuse()

@@ -7,7 +7,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from symbolic_cost.errors import InputError, quote
+from symbolic_cost.errors import InputError, quote, visible
+
+
+def check_ending(what: str, path: str, ending: str, *others: str) -> None:
+    """Refuse the name of a file that has another ending than what is written needs."""
+    if Path(path).suffix.lower() not in (ending, *others):
+        raise InputError(f"{what} {visible(path)!r}: a name that ends with {ending} is accepted")
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:

@@ -6,6 +6,7 @@ numbers are then evaluated together. What is left out is counted, with the reaso
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -105,17 +106,14 @@ def search(
     for shape, together in priced_shapes:
         rows = walked.rows(shape)
         for structure, reason in together.refused.items():
-            label = f"{_words(structure)}: {reason}"
-            tally.refused[label] = tally.refused.get(label, 0) + rows
+            tally.refused[f"{_words(structure)}: {reason}"] += rows
         done += len(together.priced)
         axes = axes_of(walked, shape)
         degrees = axes.sizes[-1]
         whole = Part(walked, shape, together, axes, np.arange(degrees), degrees)
         for part in whole.pieces(axes.sizes[1]):
             tally.add(part)
-    left_out = {**walked.left_out}
-    for reason, times in tally.left_out.items():
-        left_out[reason] = left_out.get(reason, 0) + times
+    left_out = Counter(walked.left_out) + tally.left_out
     considered = walked.count + sum(walked.left_out.values())
     return Search(
         base,

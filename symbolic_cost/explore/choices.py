@@ -159,9 +159,6 @@ def orders(text: str, names: Collection[str]) -> Iterator[str]:
 
     >>> list(orders("tp+cp+pp+dp", ("tp", "dp", "pp"))), list(orders("all", ("tp", "dp")))
     (['tp,pp,dp'], ['', 'dp,tp'])
-
-    Raises:
-        InputError: it leaves out a mesh axis.
     """
     usual = [name for name in DEGREES if name in names]
     if text == EVERY:

@@ -105,8 +105,7 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
     """
     room, model = _room(base), base.setup.model
     most = base.setup.most(symbol) or LARGEST
-    names = {s.name for size in model.sizes.values() for s in size.free_symbols}
-    names |= {s.name for part in model.parts for s in part.repeat.free_symbols}
+    names = {one.name for one in model.symbols}
     if symbol != "b" and symbol not in names:
         raise InputError(f"{symbol} is no size of {model.name}: {', '.join(sorted(names))}")
     best: tuple[int, Structured, Numbers] | None = None

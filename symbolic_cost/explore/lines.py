@@ -8,11 +8,11 @@ from math import inf
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.errors import Problems, quote, refuse
-from symbolic_cost.explore.ranges import values
-from symbolic_cost.explore.sweep import bounded, check_words, kept_of, told_plan
+from symbolic_cost.errors import Problems, refuse
+from symbolic_cost.explore.ranges import named, values
+from symbolic_cost.explore.sweep import bounded, kept_of, told_plan, usual_key
 from symbolic_cost.explore.sweep_axes import Varied
-from symbolic_cost.explore.sweep_run import Outcome, Sweeping
+from symbolic_cost.explore.sweep_run import Outcome, Sweeping, Wanted
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.records import dataclass
@@ -33,7 +33,6 @@ class Line:
     Args:
         make: the job of a strategy as text.
         texts: each NAME=VALUES, or several with blanks between them.
-        columns: of the rows, with commas between them.
         bound: of the candidates: "usual", or "none".
     """
 
@@ -42,28 +41,13 @@ class Line:
     texts: tuple[str, ...]
     gpus: int | None
     batch: int | None
-    where: str
-    columns: str
-    engine: str
-    scheduler: str
+    wanted: Wanted
     bound: str
 
     def varied(self, by: Iterable[str], out: str | None, *, few: bool) -> Varied:
-        """Return what varies.
-
-        Raises:
-            InputError: every problem of the job and of what varies.
-        """
+        """Return what varies."""
         problems = Problems()
-        vary: dict[str, str] = {}
-        for text in (piece for whole in self.texts for piece in whole.split()):
-            name, equals, listed = text.partition("=")
-            if not equals or not name:
-                accepted = "NAME=VALUES is accepted, as in tp=1,2,4"
-                problems.texts.append(f"--vary {quote(text)}: {accepted}")
-            elif name in vary:
-                problems.texts.append(f"--vary {name} is given twice")
-            vary[name] = listed
+        vary = named(self.texts, problems, "tp=1,2,4")
         devices = self.gpus is not None or "gpus" in vary
         names = [*vary, *(["dp"] if devices else [])]
         job = problems.attempt(self.make, _with_names(self.strategy, names))
@@ -74,7 +58,7 @@ class Line:
         else:
             for name, listed in vary.items():
                 problems.attempt(values, name, listed)
-        problems.attempt(check_words, self.where, by, out, self.engine, self.scheduler)
+        problems.attempt(self.wanted.check, by, out)
         problems.refuse()
         return own
 
@@ -85,37 +69,22 @@ def sweep_line(
     """Return the table of a sweep, or what became of one that a file takes."""
     mode = kept_of(by, top, histogram, out)
     own = line.varied((by, histogram), out, few=mode == "all" and out is None)
-    keys = (histogram or by or ("step" if own.job.machine is not None else "memory"),)
-    sweeping = Sweeping(
-        told_plan(own),
-        mode,
-        where=line.where,
-        by=keys,
-        most=top or 0,
-        columns=_comma_separated(line.columns),
-    )
-    done = sweeping.outcome(out, line.engine, line.scheduler)
-    return str(done.summary) if out is not None else sheet(done, f"by {keys[0]}")
+    key = histogram or by or usual_key(own.job)
+    plan = told_plan(own, line.wanted)
+    done = Sweeping(plan, mode, (key,), line.wanted, top or 0).outcome(out)
+    return str(done.summary) if out is not None else sheet(done, f"by {key}")
 
 
 def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
-    """Return a front for every pair of figures.
-
-    Raises:
-        InputError: everything that is refused.
-    """
-    pairs = [_comma_separated(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
+    """Return a front for every pair of figures."""
+    pairs = [comma_separated(text) for text in axes] or [["step", "memory"], ["step", "cost"]]
     refuse(
         f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len({*p}) != len("xy")
     )
     own = line.varied([name for pair in pairs for name in pair], None, few=False)
-    plan, fronts = told_plan(own), []
-    for pair in pairs:
-        columns = _comma_separated(line.columns)
-        sweeping = Sweeping(plan, "front", where=line.where, by=pair, columns=columns)
-        done = sweeping.outcome(None, line.engine, line.scheduler)
-        fronts.append(_front(done, sweeping, pair))
-    return fronts
+    plan = told_plan(own, line.wanted)
+    sweeps = ((pair, Sweeping(plan, "front", pair, line.wanted)) for pair in pairs)
+    return [_front(sweeping.outcome(None), sweeping, pair) for pair, sweeping in sweeps]
 
 
 def _with_names(strategy: str, names: Iterable[str]) -> str:
@@ -125,7 +94,8 @@ def _with_names(strategy: str, names: Iterable[str]) -> str:
     return ",".join([*filter(None, [strategy]), *dict.fromkeys(more)])
 
 
-def _comma_separated(text: str) -> list[str]:
+def comma_separated(text: str) -> list[str]:
+    """Return the names in a text."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from sympy import Basic
 
 from symbolic_cost.algebra import add, mul
-from symbolic_cost.conditions import check
+from symbolic_cost.conditions import Condition, Split, check
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.choices import OPENED
 from symbolic_cost.explore.objectives import HELD, LEGAL, MEMORY, SHARE
@@ -29,7 +29,6 @@ from symbolic_cost.jobs.model_terms import ModelTerms
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.lazy import Recent
-from symbolic_cost.ledger import Condition, Split
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.moments import at_moments
 from symbolic_cost.program.graph import Graph

@@ -37,7 +37,8 @@ def proof_sheet(done: Proof) -> Sheet:
 
 
 def _notes(done: Proof) -> Iterator[str]:
-    looked = f"{done.combinations:,} combinations, {done.boxes:,} boxes, {done.points:,} priced"
+    own = done.least
+    looked = f"{own.combinations:,} combinations, {own.boxes:,} boxes, {own.points:,} priced"
     room, (run, *rest) = done.facts.capacity, done.facts.notes
     side = "below" if done.objective.is_small else "above"
     if done.candidate is None:
@@ -50,8 +51,8 @@ def _notes(done: Proof) -> Iterator[str]:
     for name, numbers in done.vary.items():
         low, high = (f"{float(one):.6g}" for one in (numbers[0], numbers[-1]))
         yield f"{name}: {len(numbers)} values from {low} to {high}"
-    if done.doubtful:
-        yield f"{done.doubtful} combinations are ruled out by rounding alone"
+    if own.doubtful:
+        yield f"{own.doubtful} combinations are ruled out by rounding alone"
     yield f"{run}; {'no bound of memory' if room is None else f'{human(room, Unit.BYTE)} per rank'}"
     yield from rest
     for reasons, word in ((done.left_out, "ruled out"), (done.refused, "not derived")):

@@ -6,6 +6,7 @@ sampled: `bound` leaves out only what cannot be better, or breaks a condition, f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -37,11 +38,7 @@ class Proof:
     Args:
         candidate: the best strategy, with its outputs; None where nothing is legal and fits.
         at: number by symbol of what varies.
-        bound: no combination is better, in exact numbers; of the objective, in its unit.
-        combinations: that the proof covers.
-        boxes: parts of the space that were bounded.
-        doubtful: combinations that floats rule out, though exact numbers perhaps would not.
-        open: boxes that are left open.
+        least: what is known of all combinations.
         left_out: numbers that make no candidate, by reason.
     """
 
@@ -51,12 +48,7 @@ class Proof:
     vary: Numbers
     candidate: Candidate | None
     at: Mapping[str, int | Fraction]
-    bound: float
-    combinations: int
-    boxes: int
-    points: int
-    doubtful: int
-    open: int
+    least: Minimum
     left_out: Mapping[str, int]
     refused: Mapping[str, int]
 
@@ -68,7 +60,12 @@ class Proof:
     @property
     def proven(self) -> bool:
         """Tell whether nothing is left open."""
-        return not self.open
+        return not self.least.open
+
+    @property
+    def bound(self) -> float:
+        """No combination is better, in exact numbers; of the objective, in its unit."""
+        return self.objective.figure(self.objective.sign * self.least.bound, self.objective.second)
 
     @property
     def value(self) -> float | None:
@@ -92,11 +89,7 @@ def proof(
     *,
     most_boxes: int = MOST_BOXES,
 ) -> Proof:
-    """Return the best of all combinations of a strategy and what varies.
-
-    Raises:
-        InputError: every name and value that is refused.
-    """
+    """Return the best of all combinations of a strategy and what varies."""
     wanted = looked_up("objective", objective, OBJECTIVES).priced(base.facts.machine, space.gpus)
     numbers = checked(base.setup, vary)
     own = subject(freed(base.setup, numbers))
@@ -107,22 +100,7 @@ def proof(
     least = minimum([one for one in pieces if one.wishes], axes, most_boxes)
     asked = [pair for pair, one in zip(shapes, pieces, strict=True) if one.wishes]
     at, best = _best(least, asked, walked, numbers)
-    return Proof(
-        base,
-        space,
-        wanted,
-        numbers,
-        best,
-        at,
-        wanted.figure(wanted.sign * least.bound, wanted.second),
-        least.combinations,
-        least.boxes,
-        least.points,
-        least.doubtful,
-        least.open,
-        walked.left_out,
-        refused,
-    )
+    return Proof(base, space, wanted, numbers, best, at, least, walked.left_out, refused)
 
 
 def _shapes(
@@ -132,12 +110,12 @@ def _shapes(
     free = ("b", *numbers)
     with bar("deriving", "structures", shown=True) as tick:
         shapes = list(all_priced(own, walked.structures, free, tick))
-    refused: dict[str, int] = {}
+    refused: Counter[str] = Counter()
     known = {*numbers, "b", "M", "v"}
     missing: set[str] = set()
     for shape, one in shapes:
         for reason in one.refused.values():
-            refused[reason] = refused.get(reason, 0) + walked.rows(shape)
+            refused[reason] += walked.rows(shape)
         columns = columns_of(walked, shape)
         missing |= {name for name in one.tape.inputs if name not in known and name not in columns}
     read = {name for _, one in shapes for name in one.tape.inputs}

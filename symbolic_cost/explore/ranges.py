@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import TypeAlias
 
-from symbolic_cost.errors import InputError, quote, refuse
+from symbolic_cost.errors import InputError, Problems, quote, refuse
 
 Value: TypeAlias = int | Fraction | str
 Given: TypeAlias = "str | int | Fraction | Iterable[str | int | Fraction]"
@@ -61,6 +61,26 @@ def values(name: str, listed: Given) -> tuple[Value, ...]:
         problems.append(f"{name}={quote(listed)}: numbers or words, not both")
     refuse(problems)
     return tuple(taken)
+
+
+def named(texts: Iterable[str], problems: Problems, example: str = "l=1024,2048") -> dict[str, str]:
+    """Return values as typed by name, of "l=1024:8192:x2" or several of these with blanks between.
+
+    Args:
+        texts: of the option --vary.
+        problems: to add to.
+        example: of what is accepted.
+    """
+    ranges: dict[str, str] = {}
+    for text in (piece for whole in texts for piece in whole.split()):
+        name, equals, listed = text.partition("=")
+        if not equals or not name:
+            accepted = f"NAME=VALUES is accepted, as in {example}"
+            problems.texts.append(f"--vary {quote(text)}: {accepted}")
+        elif name in ranges:
+            problems.texts.append(f"--vary {name} is given twice")
+        ranges[name] = listed
+    return ranges
 
 
 def _item(item: object) -> Iterator[Value]:

@@ -61,11 +61,7 @@ class Report:
 
 
 def check_path(path: str) -> None:
-    """Refuse a file that is neither a page nor Markdown.
-
-    Raises:
-        InputError: another ending.
-    """
+    """Refuse a file that is neither a page nor Markdown."""
     if PurePath(path).suffix.lower() not in _WRITERS:
         raise InputError(f"-o {quote(path)}: a report is .html or .md")
 

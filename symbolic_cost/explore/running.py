@@ -44,11 +44,7 @@ def results(
 
 
 def check_engine(engine: str, scheduler: str) -> None:
-    """Refuse what is no engine, and a scheduler that nothing reads.
-
-    Raises:
-        InputError: see above.
-    """
+    """Refuse what is no engine, and a scheduler that nothing reads."""
     if engine not in ("threads", "dask"):
         raise InputError(f"engine {quote(engine)}: accepted are threads and dask")
     if scheduler and engine != "dask":

@@ -47,11 +47,7 @@ def checked_space(
 
 
 def usual(facts: Facts, space: Space, choose: Mapping[str, object]) -> Space:
-    """Return the space with positions whole where nothing is said and the sequence is short.
-
-    Raises:
-        InputError: what would not be read.
-    """
+    """Return the space with positions whole where nothing is said and the sequence is short."""
     short = facts.length is not None and facts.length < LONG
     own = replace(space, cp=(1,)) if short and not {"cp", "context"} & {*choose} else space
     _refuse_unread(facts, own, choose)
@@ -78,11 +74,7 @@ def _refuse_unread(facts: Facts, space: Space, choose: Mapping[str, object]) -> 
 
 
 def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) -> Space:
-    """Return a space.
-
-    Raises:
-        InputError: every name that is no choice, and every value that is refused.
-    """
+    """Return a space."""
     refuse(unknown("choice", name, CHOICES) for name in choose if name not in CHOICES)
     listed = {name: _options(values, UNSAID.get(name)) for name, values in choose.items()}
     return Space(gpus, global_batch, **listed)
@@ -93,31 +85,8 @@ def _options(values: Iterable[Any], unsaid: str | None) -> tuple[Any, ...]:
     return tuple("" if one == unsaid else one for one in listed)
 
 
-def read_ranges(texts: Iterable[str]) -> dict[str, str]:
-    """Return what varies, typed as "l=1024:8192:x2" or several of these with blanks between them.
-
-    Raises:
-        InputError: every text that is none.
-    """
-    problems: list[str] = []
-    ranges: dict[str, str] = {}
-    for text in (piece for whole in texts for piece in whole.split()):
-        name, equals, values = text.partition("=")
-        if not equals or not name or not values:
-            problems.append(f"--vary {quote(text)}: NAME=VALUES is accepted, as in l=1024,2048")
-        elif name in ranges:
-            problems.append(f"--vary {name} is given twice")
-        ranges[name] = values
-    refuse(problems)
-    return ranges
-
-
 def read_choices(texts: Iterable[str]) -> dict[str, tuple[int | str | bool, ...]]:
-    """Return choices typed as "tp=1,2,4" or "recompute=none,full".
-
-    Raises:
-        InputError: every text that is none.
-    """
+    """Return choices typed as "tp=1,2,4" or "recompute=none,full"."""
     problems: list[str] = []
     choices: dict[str, tuple[int | str | bool, ...]] = {}
     for text in texts:

@@ -191,11 +191,7 @@ def solve(text: str, run: Job, by: str) -> Solved:
 
 
 def answer(asked: Question, it: Quantity, name: str) -> Solved:
-    """Answer a question about a quantity; what the answer tells besides is derived when asked for.
-
-    Raises:
-        InputError: a mismatch of units, or open symbols.
-    """
+    """Answer a question about a quantity; all that it tells besides is derived when asked for."""
     refuse_moved(it, name)
     if asked.dimension is not None and asked.dimension != _DIMENSIONS.get(it.unit):
         unit = "s" if it.unit is Unit.SECOND else "B" if it.unit is Unit.BYTE else it.unit.value

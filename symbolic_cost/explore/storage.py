@@ -48,11 +48,7 @@ class Store:
         self._refused = f"output {quote(path)}"
 
     def complete(self) -> Mapping[str, Any] | None:
-        """Return the counts of the file if it is there and of this sweep; none if it is not there.
-
-        Raises:
-            InputError: it is another file.
-        """
+        """Return the counts of the file, if it is there: one of another sweep is refused."""
         if not self.path.exists():
             return None
         held = about_file(self.path, self.form) if self.path.is_file() else None
@@ -64,11 +60,7 @@ class Store:
         return counts_of
 
     def __enter__(self) -> Self:
-        """Open the folder, and read what is done.
-
-        Raises:
-            InputError: see above.
-        """
+        """Open the folder, and read what is done."""
         try:
             self.folder.mkdir(exist_ok=True)
             self._journal = (self.folder / "done.jsonl").open("a+", encoding="utf-8")
@@ -174,11 +166,7 @@ class Store:
         return result
 
     def finish(self, result: Result, rows: Rows | None) -> None:
-        """Put the file together, and remove the parts.
-
-        Raises:
-            InputError: it cannot be written.
-        """
+        """Put the file together, and remove the parts."""
         self.about["counts of candidates"] = counts(result)
         parts = [self._part(start) for start in sorted(self.done)]
         if rows is not None:

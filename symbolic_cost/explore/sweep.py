@@ -6,15 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from symbolic_cost.errors import InputError, Problems, quote
-from symbolic_cost.explore.formats import ending
-from symbolic_cost.explore.grammar import parsed
 from symbolic_cost.explore.plan import Plan, planned
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.ranges import Given
-from symbolic_cost.explore.running import check_engine
 from symbolic_cost.explore.sweep_axes import Varied, varied
 from symbolic_cost.explore.sweep_question import Mode
-from symbolic_cost.explore.sweep_run import Summary, Sweeping
+from symbolic_cost.explore.sweep_run import Summary, Sweeping, Wanted
 from symbolic_cost.jobs.job import Job
 
 if TYPE_CHECKING:
@@ -78,15 +75,19 @@ def sweep(
             counts, or a file that cannot be written.
     """
     mode = kept_of(by, top, histogram, out)
-    check_words(where, (by, histogram), out, engine, scheduler)
-    own = bounded(job, vary, gpus, global_batch, few=mode == "all" and out is None, yes=yes)
-    keys = (histogram or by or ("step" if job.machine is not None else "memory"),)
-    plan = told_plan(own, progress=progress)
-    sweeping = Sweeping(
-        plan, mode, where=where, by=keys, most=top or 0, columns=columns, progress=progress
+    wanted = Wanted(
+        where=where, columns=columns, engine=engine, scheduler=scheduler, progress=progress
     )
-    done = sweeping.outcome(out, engine, scheduler)
+    wanted.check((by, histogram), out)
+    own = bounded(job, vary, gpus, global_batch, few=mode == "all" and out is None, yes=yes)
+    key = histogram or by or usual_key(job)
+    done = Sweeping(told_plan(own, wanted), mode, (key,), wanted, top or 0).outcome(out)
     return done.summary if out is not None else done.frame()
+
+
+def usual_key(job: Job) -> str:
+    """Return what is made small where nothing is said."""
+    return "step" if job.machine is not None else "memory"
 
 
 def kept_of(by: str, top: int | None, histogram: str, out: str | None) -> Mode:
@@ -132,29 +133,13 @@ def pareto(
     problems = Problems()
     if len({*axes}) != len("xy"):
         problems.texts.append(f"axes {quote(axes)}: two figures are accepted")
-    problems.attempt(check_words, where, axes, None, engine, scheduler)
+    wanted = Wanted(
+        where=where, columns=columns, engine=engine, scheduler=scheduler, progress=progress
+    )
+    problems.attempt(wanted.check, axes, None)
     problems.refuse()
     own = bounded(job, vary, gpus, global_batch, few=False, yes=yes)
-    plan = told_plan(own, progress=progress)
-    sweeping = Sweeping(plan, "front", where=where, by=axes, columns=columns, progress=progress)
-    return sweeping.outcome(None, engine, scheduler).frame()
-
-
-def check_words(
-    where: str, by: Iterable[str], out: str | None, engine: str, scheduler: str
-) -> None:
-    """Refuse what can be refused before anything is derived.
-
-    Raises:
-        InputError: questions that do not parse, endings and engines that there are not.
-    """
-    problems = Problems()
-    for text in filter(str.strip, (where, *by)):
-        problems.attempt(parsed, text)
-    if out is not None:
-        problems.attempt(ending, out)
-    problems.attempt(check_engine, engine, scheduler)
-    problems.refuse()
+    return Sweeping(told_plan(own, wanted), "front", axes, wanted).outcome(None).frame()
 
 
 def bounded(
@@ -166,11 +151,7 @@ def bounded(
     few: bool,
     yes: bool,
 ) -> Varied:
-    """Return what varies.
-
-    Raises:
-        InputError: it is refused, or more than anybody asks for by chance.
-    """
+    """Return what varies, if it is not more than anybody asks for by chance."""
     own = varied(job, vary, gpus, global_batch)
     size = own.words.size * own.outer.size * own.inner.size
     most = MOST_EVER if yes else MOST_ROWS if few else MOST
@@ -189,7 +170,7 @@ def _duration(seconds: float) -> str:
     return f"about {seconds:.2g} s"
 
 
-def told_plan(own: Varied, *, progress: bool = True) -> Plan:
+def told_plan(own: Varied, wanted: Wanted) -> Plan:
     """Return the plan of what varies; a terminal shows how many structures are derived."""
-    with bar("deriving", "structures", shown=progress) as tick:
+    with bar("deriving", "structures", shown=wanted.progress) as tick:
         return planned(own, tick)

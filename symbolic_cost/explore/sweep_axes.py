@@ -72,9 +72,6 @@ def varied(
             options (recompute, zero).
         gpus: devices, from which dp follows.
         global_batch: sequences of one step; that of the job unless given.
-
-    Raises:
-        InputError: every name and value that is refused, and numbers that are missing.
     """
     problems = Problems()
     words, numbers = _axes(job, vary, problems)
@@ -266,11 +263,7 @@ def _without_numbers(
 
 
 def numbers_missing(own: Varied, inputs: set[str]) -> None:
-    """Refuse symbols of programs that nothing gives a number.
-
-    Raises:
-        InputError: every such symbol.
-    """
+    """Refuse symbols of programs that nothing gives a number."""
     axes = {axis.symbol for axis in (*own.outer.axes, *own.inner.axes)}
     known = {*axes, *own.ranks.numbers, "M", "dp"}
     missing = sorted(inputs - known)

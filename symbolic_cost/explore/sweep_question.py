@@ -79,9 +79,6 @@ def sweep_question(
         by: expressions to make small; of a rate alone, such as mfu, more is better.
         most: rows to keep.
         columns: of rows, beside those that vary; step, memory and rates unless given.
-
-    Raises:
-        InputError: everything that is wrong with them.
     """
     known = dimensions(plan)
     problems = Problems()
@@ -139,11 +136,7 @@ def columns_of(
     known: Mapping[str, Floats],
     outputs: Mapping[str, Arrays | object],
 ) -> Columns:
-    """Return columns by name.
-
-    Raises:
-        InputError: a name that nothing has.
-    """
+    """Return columns by name."""
     words = plan.cases[case].words
     symbols = {name: symbol for symbol, name in plan.names.items()}
     columns: dict[str, object] = {}

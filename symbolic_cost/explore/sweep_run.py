@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, quote
+from symbolic_cost.errors import InputError, Problems, quote
 from symbolic_cost.explore.evaluation import Evaluation
-from symbolic_cost.explore.formats import typed
+from symbolic_cost.explore.formats import ending, typed
+from symbolic_cost.explore.grammar import parsed
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Grid
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.results import Result, Rows, bounds, concatenated
-from symbolic_cost.explore.running import OF_BEST, OF_CLUSTER, OF_ROWS, results
+from symbolic_cost.explore.running import OF_BEST, OF_CLUSTER, OF_ROWS, check_engine, results
 from symbolic_cost.explore.storage import Store, counted
-from symbolic_cost.explore.sweep_question import Mode, SweepQuestion, sweep_question
+from symbolic_cost.explore.sweep_question import Mode, sweep_question
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
@@ -80,43 +81,59 @@ class Outcome:
         return frame
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is wanted of the rows of a sweep, and what runs it.
+
+    Args:
+        where: the configurations that count.
+        columns: of rows, beside those that vary.
+        engine: "threads" or "dask".
+        scheduler: address of dask's.
+        progress: whether a terminal shows it.
+    """
+
+    where: str = ""
+    columns: Sequence[str] = ()
+    engine: str = "threads"
+    scheduler: str = ""
+    progress: bool = True
+
+    def check(self, by: Iterable[str], out: str | None) -> None:
+        """Refuse what can be refused before anything is derived."""
+        problems = Problems()
+        for text in filter(str.strip, (self.where, *by)):
+            problems.attempt(parsed, text)
+        if out is not None:
+            problems.attempt(ending, out)
+        problems.attempt(check_engine, self.engine, self.scheduler)
+        problems.refuse()
+
+
 class Sweeping:
     """A plan with what is asked of it, to run.
 
     Args:
         mode: what is kept.
-        where: the configurations that count.
         by: what is made small.
+        most: rows to keep.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        mode: Mode,
-        *,
-        where: str,
-        by: Sequence[str],
-        most: int = 0,
-        columns: Sequence[str] = (),
-        progress: bool = True,
+        self, plan: Plan, mode: Mode, by: Sequence[str], wanted: Wanted, most: int = 0
     ) -> None:
-        self._progress, self.plan = progress, plan
+        self.plan, self._wanted = plan, wanted
+        where, columns = wanted.where, wanted.columns
         self._texts = {"where": where, "by": list(by), "top": most, "mode": mode}
-        self.asked: SweepQuestion = sweep_question(
-            plan, mode, where, by, most=most, columns=columns
-        )
+        self.asked = sweep_question(plan, mode, where, by, most=most, columns=columns)
 
-    def outcome(self, out: str | None, engine: str = "threads", scheduler: str = "") -> Outcome:
-        """Run what is not done.
-
-        Raises:
-            InputError: as of `sweep`.
-        """
+    def outcome(self, out: str | None) -> Outcome:
+        """Run what is not done."""
         step = OF_ROWS if self.asked.mode == "all" else OF_BEST
-        step = OF_CLUSTER if engine == "dask" and self.asked.mode != "all" else step
+        step = OF_CLUSTER if self._wanted.engine == "dask" and step == OF_BEST else step
         if out is None:
             tasks = [(a, min(a + step, self.plan.size)) for a in range(0, self.plan.size, step)]
-            return self._in_memory(tasks, engine, scheduler)
+            return self._in_memory(tasks)
         store = Store(out, self._file_notes(step), self.plan.size)
         complete = store.complete()
         if complete is not None:
@@ -124,7 +141,7 @@ class Sweeping:
         with store:
             tasks = list(store.tasks())
             done = self.plan.size - sum(stop - start for start, stop in tasks)
-            for task, result in self._run(tasks, engine, scheduler, done):
+            for task, result in self._run(tasks, done):
                 store.put(task, result)
             result = store.total(self.asked)
             try:
@@ -136,9 +153,9 @@ class Sweeping:
             store.finish(result, best)
         return Outcome(self._summary(result, out), best, self.plan)
 
-    def _in_memory(self, tasks: list[tuple[int, int]], engine: str, scheduler: str) -> Outcome:
+    def _in_memory(self, tasks: list[tuple[int, int]]) -> Outcome:
         total, parts = Result(), []
-        for _, result in self._run(tasks, engine, scheduler, 0):
+        for _, result in self._run(tasks, 0):
             total.count(result)
             if self.asked.mode == "all":
                 parts.append(result.rows)
@@ -151,10 +168,11 @@ class Sweeping:
         return Outcome(self._summary(total, None), typed(rows), self.plan)
 
     def _run(
-        self, tasks: list[tuple[int, int]], engine: str, scheduler: str, done: int
+        self, tasks: list[tuple[int, int]], done: int
     ) -> Iterable[tuple[tuple[int, int], Result]]:
-        running = results(self.plan, self.asked, tasks, engine, scheduler)
-        with bar("sweeping", "candidates", shown=self._progress) as tick:
+        wanted = self._wanted
+        running = results(self.plan, self.asked, tasks, wanted.engine, wanted.scheduler)
+        with bar("sweeping", "candidates", shown=wanted.progress) as tick:
             tick(done, self.plan.size)
             for task, result in zip(tasks, running, strict=True):
                 done += task[1] - task[0]

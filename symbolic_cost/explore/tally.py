@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from math import prod
@@ -135,8 +136,8 @@ class Tally:
     capacity: float | None
     legal: int = 0
     fitting: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
-    refused: dict[str, int] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
     _best: list[_Kept] = field(default_factory=list)
     _smallest: _Kept | None = None
 
@@ -196,9 +197,7 @@ class Tally:
                     legal &= met != 0
                 verdicts[key] = legal, broken
             rows.append(verdicts[key][0])
-            for reason, times in verdicts[key][1].items():
-                if times:
-                    self.left_out[reason] = self.left_out.get(reason, 0) + times
+            self.left_out += Counter(verdicts[key][1])
         return np.stack(rows)
 
     def _rank(self, part: Part, fits: NDArray[np.bool_], memory: Floats) -> None:

@@ -121,11 +121,6 @@ def calculon(values: Values, refuse: Refuse) -> None:  # noqa: ARG001 - as its n
     padded(values)
 
 
-def llm_analysis(values: Values, refuse: Refuse) -> None:  # noqa: ARG001 - as its neighbours
-    """Complete a model of llm-analysis."""
-    padded(values)
-
-
 def torchtitan(values: Values, refuse: Refuse) -> None:
     """Complete a run of torchtitan, with the defaults of its job configuration.
 
@@ -195,6 +190,6 @@ COMPLETIONS: Mapping[str, Callable[[Values, Refuse], None]] = {
     "accelerate": accelerate,
     "torchtitan": torchtitan,
     "Calculon": calculon,
-    "llm-analysis": llm_analysis,
+    "llm-analysis": lambda values, _: padded(values),
 }
 """By the name of a format."""

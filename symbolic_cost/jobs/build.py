@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
@@ -100,11 +100,7 @@ DEFAULT_PRECISION = "bf16-mixed"
 
 
 def modelled(model: Modelled) -> Model:
-    """Return the model that a name, a configuration's path or a family stands for.
-
-    Raises:
-        InputError: no such model, or an object that declares none.
-    """
+    """Return the model that a name, a configuration's path or a family stands for."""
     if isinstance(model, str):
         return named_model(model)
     declared = model if isinstance(model, Model) else getattr(model, "model", lambda: None)()
@@ -119,11 +115,7 @@ def setup(
     numbers: Mapping[str, int | Fraction] | None = None,
     **options: Unpack[Options],
 ) -> Setup:
-    """Return a setup; arguments as of `jobs.job.job`.
-
-    Raises:
-        InputError: every problem of every option.
-    """
+    """Return a setup; arguments as of `jobs.job.job`."""
     accepted = Options.__annotations__
     refuse(_no_option(name, options[name]) for name in options if name not in accepted)  # type: ignore[literal-required]
     file = launched(model)
@@ -133,9 +125,9 @@ def setup(
         strategy = strategy or file.recipe.strategy
     problems = Problems()
     declared = problems.attempt(_learning, model, options.get("train"))
-    mesh = problems.attempt(_strategy, strategy)
-    counting = problems.attempt(_preset, options.get("conventions", "standard"))
-    machine = problems.attempt(_machine, options.get("system"))
+    mesh = problems.attempt(_named, parse_strategy, strategy)
+    counting = problems.attempt(_named, preset, options.get("conventions", "standard"))
+    machine = problems.attempt(_named, find_machine, options.get("system"))
     training = problems.attempt(_training, options, mesh)
     methods = problems.attempt(_methods, options, mesh, machine)
     runs = getattr(methods, "stack", None)  # nothing where options are refused
@@ -186,24 +178,13 @@ def _training_only(declared: Model, train: str) -> Model:
 
 
 def stage_of(name: str) -> Stage:
-    """Return a pipeline stage by name.
-
-    Raises:
-        UnknownNameError: no such stage.
-    """
+    """Return a pipeline stage by name."""
     return looked_up("stage", name, {stage.value: stage for stage in Stage})
 
 
-def _strategy(named: str | Strategy) -> Strategy:
-    return named if isinstance(named, Strategy) else parse_strategy(named)
-
-
-def _preset(named: str | Conventions) -> Conventions:
-    return named if isinstance(named, Conventions) else preset(named)
-
-
-def _machine(named: str | Machine | None) -> Machine | None:
-    return find_machine(named) if isinstance(named, str) else named
+def _named(look_up: Callable[[str], Any], given: object) -> Any:  # noqa: ANN401 - of any option
+    """Return what a name stands for; what is no name is the object itself."""
+    return look_up(given) if isinstance(given, str) else given
 
 
 def _training(options: Options, strategy: Strategy | None) -> Training:
@@ -213,8 +194,7 @@ def _training(options: Options, strategy: Strategy | None) -> Training:
         "optimizer": options.get("optimizer", "adam"),
         "schedule": options.get("schedule", "1f1b"),
     }
-    policy = options.get("recompute", "none")
-    again = problems.attempt(recompute_policy, policy) if isinstance(policy, str) else policy
+    again = problems.attempt(_named, recompute_policy, options.get("recompute", "none"))
     hosted = _words(options.get("offload", ()))
     problems.texts += twice("offload", hosted)
     saved = _SAVED[options.get("regather")]
@@ -230,12 +210,10 @@ def _training(options: Options, strategy: Strategy | None) -> Training:
 
 def _methods(options: Options, strategy: Strategy | None, machine: Machine | None) -> Methods:
     problems = Problems()
-    shape = options.get("roofline", "maximum")
-    roof = problems.attempt(roofline, shape) if isinstance(shape, str) else shape
-    hidden = options.get("overlap", "")
+    roof = problems.attempt(_named, roofline, options.get("roofline", "maximum"))
     hosted = bool(_words(options.get("offload", ())))
-    read = partial(_overlaps, hosted=hosted)
-    overlaps = problems.attempt(read, hidden, strategy) if isinstance(hidden, str) else hidden
+    read = partial(_overlaps, strategy=strategy, hosted=hosted)
+    overlaps = problems.attempt(_named, read, options.get("overlap", ""))
     order = _words(options.get("order", ()))
     problems.texts += [] if strategy is None else _order_problems(order, strategy)
     scattered = options.get("scattered", False)
@@ -254,7 +232,7 @@ def _methods(options: Options, strategy: Strategy | None, machine: Machine | Non
 
 def _stack(named: str | Stack | None, machine: Machine | None) -> Stack | None:
     """Return the stack that runs; none for the efficiencies of the machine's record."""
-    runs = stack(named) if isinstance(named, str) else named
+    runs: Stack | None = _named(stack, named)
     if runs is not None and machine is not None:
         runs.check(machine)
     return runs

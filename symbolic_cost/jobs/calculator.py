@@ -10,11 +10,10 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 from zlib import compress
 
 from symbolic_cost.checking import checked
-from symbolic_cost.emit.files import write_whole
+from symbolic_cost.emit.files import check_ending, write_whole
 from symbolic_cost.emit.html import escaped
 from symbolic_cost.errors import InputError, Problems, refuse, visible
 from symbolic_cost.jobs.header import header
@@ -52,10 +51,7 @@ def calculator(job: Job, path: str) -> None:
     """
     structures = Structures(job, {name: tuple(own) for name, own in CLASSES.items()})
     problems = Problems()
-    if Path(path).suffix.lower() not in {".html", ".htm"}:
-        problems.texts.append(
-            f"calculator {visible(path)!r}: a name that ends with .html is accepted"
-        )
+    problems.attempt(check_ending, "calculator", path, ".html", ".htm")
     problems.attempt(_Page(structures).checked)  # before anything is derived
     problems.refuse()
     write_whole(path, page(structures))

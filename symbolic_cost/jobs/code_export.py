@@ -10,14 +10,13 @@ from random import Random
 
 from sympy import Expr
 
-from symbolic_cost.conditions import check
+from symbolic_cost.conditions import Condition, Least, check
 from symbolic_cost.costs import COSTS, named_cost
 from symbolic_cost.emit.code import Example, Source
 from symbolic_cost.errors import InputError, Problems, SymbolicCostError, unknown
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
-from symbolic_cost.ledger import Condition, Least
 from symbolic_cost.parallel.moments import peak
 from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import lowered

@@ -17,6 +17,7 @@ from symbolic_cost.display import NotebookTable
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, Problems, quote, refuse, unknown
+from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.tables.per_op import named_costs
 from symbolic_cost.jobs.tables.totals import number
@@ -168,11 +169,7 @@ def diff(
 
 
 def _given_twice(pairs: Mapping[str, Pair | None]) -> tuple[str, Pair]:
-    """Return the one thing of which there are two versions, and these.
-
-    Raises:
-        InputError: none is, or several are.
-    """
+    """Return the one thing of which there are two versions, and these."""
     asked = [(name, pair) for name, pair in pairs.items() if pair is not None]
     if len(asked) != 1:
         listed = " and ".join(f"{name} ({' against '.join(map(quote, p))})" for name, p in asked)
@@ -263,10 +260,11 @@ def _of_jobs(names: Pair, jobs: tuple[Job, Job], costs: list[NamedCost]) -> Diff
 
 def _sides(run: Job, cost: NamedCost, own: set[str]) -> dict[str, Side]:
     """Return the terms of a cost by op, and by collective."""
-    rows: dict[str, list[Row]] = {}
-    for row in cost.rows(run.rows):
-        moved = "" if row.collective is None else f": {row.collective.kind}"
-        rows.setdefault(f"{row.path}{moved}", []).append(row)
+
+    def name_of(row: Row) -> str:
+        return row.path if row.collective is None else f"{row.path}: {row.collective.kind}"
+
+    rows = grouped((name_of(row), row) for row in cost.rows(run.rows))
     numbers = {symbol(name): exact(run.values[name]) for name in own}
     return {
         name: Side(Add(*(row.total for row in same_name)).xreplace(numbers), _source(same_name))

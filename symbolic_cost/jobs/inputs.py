@@ -8,14 +8,13 @@ they are met, with the condition in words.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from sympy import Basic, Expr, Symbol
 
+from symbolic_cost.conditions import Condition, Split
 from symbolic_cost.jobs.provenance import figures
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.ledger import Condition, Split
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import Strategy
@@ -34,34 +33,14 @@ def opened_machine(machine: Machine) -> tuple[Machine, Mapping[str, Symbol]]:
     """
     symbols: dict[str, Symbol] = {}
 
-    def figure(name: str, own: Figure) -> Figure:
+    def figure(place: str, own: Figure) -> Figure:
         if own.source == "definition" or not own.value.is_Rational or own.value == 0:
             return own
-        counts = name.endswith(".ranks")
+        name, counts = f"machine.{place}", place.endswith(".ranks")
         symbols[name] = Symbol(name, positive=True, **({"integer": True} if counts else {}))
         return replace(own, value=symbols[name])
 
-    def record(place: str, own: Any) -> Any:  # noqa: ANN401 - a link or the efficiencies
-        parts = {one.name: getattr(own, one.name) for one in fields(own)}
-        held = {name: part for name, part in parts.items() if isinstance(part, Figure)}
-        return replace(own, **{name: figure(f"{place}.{name}", p) for name, p in held.items()})
-
-    def rates(place: str, own: Mapping[str, Figure]) -> dict[str, Figure]:
-        return {name: figure(f"machine.{place}.{name}", one) for name, one in own.items()}
-
-    opened = replace(
-        machine,
-        matrix=rates("matrix", machine.matrix),
-        vector=rates("vector", machine.vector),
-        bandwidth=figure("machine.memory.bandwidth", machine.bandwidth),
-        usable=figure("machine.memory.usable", machine.usable),
-        latency=figure("machine.memory.latency", machine.latency),
-        links=tuple(record(f"machine.links.{link.name}", link) for link in machine.links),
-        efficiencies=record("machine.efficiencies", machine.efficiencies),
-        host=None if machine.host is None else record("machine.host", machine.host),
-        record=machine.record or machine,
-    )
-    return opened, symbols
+    return replace(machine.mapped(figure), record=machine.record or machine), symbols
 
 
 def figure_unit(name: str) -> str:

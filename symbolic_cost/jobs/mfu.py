@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from sympy import Expr
 
+from symbolic_cost.checking import is_count
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems, looked_up, quote
@@ -131,7 +132,7 @@ def _refused(rate: object, gpus: object) -> list[str]:
         positive = False
     if not positive:
         problems.append(f"tokens per second = {quote(rate)}: a positive number is accepted")
-    if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
+    if not is_count(gpus):
         problems.append(f"gpus = {quote(gpus)}: a positive integer is accepted")
     return problems
 

@@ -11,16 +11,15 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 from symbolic_cost.checking import checked
-from symbolic_cost.emit.files import write_whole
+from symbolic_cost.emit.files import check_ending, write_whole
 from symbolic_cost.errors import InputError, visible
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.parallel.orders import Pass, Stage
+from symbolic_cost.parallel.orders import Pass, Stage, stage_kind
 from symbolic_cost.parallel.timeline import Event, timeline
 from symbolic_cost.systems.results import ENDS
 
@@ -47,8 +46,7 @@ def step_trace(job: Job, path: str) -> None:
         InputError: another ending, no machine, symbols without numbers, or a schedule too long
             to run.
     """
-    if Path(path).suffix.lower() != ".json":
-        raise InputError(f"trace {visible(path)!r}: a name that ends with .json is accepted")
+    check_ending("trace", path, ".json")
     write_whole(path, trace_text(job))
 
 
@@ -87,13 +85,6 @@ def trace_text(job: Job) -> str:
     }
     written = {"displayTimeUnit": "ms", "otherData": about, "traceEvents": listed}
     return json.dumps(written, indent=None, separators=(",", ":")) + "\n"
-
-
-def stage_kind(stage: int, count: int) -> Stage:
-    """Return which of the kinds of stages one is, from 0."""
-    if stage == 0:
-        return Stage.FIRST
-    return Stage.LAST if stage == count - 1 else Stage.MIDDLE
 
 
 def _track_names(kinds: list[Stage]) -> Iterator[dict[str, object]]:

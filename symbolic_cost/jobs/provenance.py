@@ -8,8 +8,7 @@ is the shortest that the known figures allow.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from sympy import Expr, Integer, Symbol
 
@@ -23,7 +22,7 @@ from symbolic_cost.numeric.binding import value
 from symbolic_cost.records import dataclass
 from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
-from symbolic_cost.systems.machines import Figure, Machine, MachineLink
+from symbolic_cost.systems.machines import Figure, Machine
 from symbolic_cost.systems.step import STEP_PARTS
 from symbolic_cost.units import Unit, human
 
@@ -66,42 +65,27 @@ def _title(machine: Machine, figure: Figure) -> str:
 
 def best_case(machine: Machine) -> Machine:
     """Return the machine with every assumed share one, and every assumed latency zero."""
-    shares = ("matrix", "vector", "memory")
-    own = machine.efficiencies
-    reached: dict[str, Any] = {
-        one.name: _best(getattr(own, one.name), share=one.name in shares)
-        for one in fields(own)
-        if isinstance(getattr(own, one.name), Figure)
-    }
-    return replace(
-        machine,
-        latency=_best(machine.latency, share=False),
-        links=tuple(map(_best_link, machine.links)),
-        host=None if machine.host is None else _best_link(machine.host),
-        efficiencies=replace(own, **reached),
-    )
+
+    def best(place: str, figure: Figure) -> Figure:
+        of, _, name = place.rpartition(".")
+        is_share = name == "efficiency" or place in _SHARES
+        is_other = name == "latency" or of == "efficiencies"
+        if figure.source != "assumed" or not (is_share or is_other):
+            return figure
+        return replace(figure, value=Integer(1) if is_share else Integer(0))
+
+    return machine.mapped(best)
 
 
-def _best(figure: Figure, *, share: bool) -> Figure:
-    if figure.source != "assumed":
-        return figure
-    return replace(figure, value=Integer(1) if share else Integer(0))
-
-
-def _best_link(link: MachineLink) -> MachineLink:
-    efficiency = _best(link.efficiency, share=True)
-    return replace(link, latency=_best(link.latency, share=False), efficiency=efficiency)
+_SHARES = ("efficiencies.matrix", "efficiencies.vector", "efficiencies.memory")
+"""Figures that are shares of rates; so are the efficiencies of links."""
 
 
 _COLUMNS = headed("number, formula, value>, status")
 
 
 def step_sheet(run: Job) -> Sheet:
-    """Tabulate the step as its parts and what these name, then the figures of the machine.
-
-    Raises:
-        InputError: the job has no machine, or symbols have no number.
-    """
+    """Tabulate the step as its parts and what these name, then the figures of the machine."""
     machine = needed_machine(run, "a step")
     timed = Timed(replace(run, precise=True))
     chain = timed.step.chain.definitions

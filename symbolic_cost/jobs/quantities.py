@@ -45,11 +45,7 @@ class Quantity:
     run: Job
 
     def at(self, **sizes: int) -> Number:
-        """Return the exact number with other sizes.
-
-        Raises:
-            InputError: every symbol without a number.
-        """
+        """Return the exact number with other sizes."""
         return self.program.exact({**self.values, **sizes})["it"]
 
     def slope(self, by: str, **sizes: int) -> Number:
@@ -91,9 +87,6 @@ def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
         name: a named cost, "memory" (the peak of a rank), "step", or a part of the model, of which
             it is the cost: block.attention.core, or its last steps where these tell.
         cost: named cost of parts.
-
-    Raises:
-        InputError: no such quantity or part.
     """
     values = dict(run.values)
     if name == "step":
@@ -133,11 +126,7 @@ def is_made_anew(it: Quantity, by: str) -> bool:
 
 
 def refuse_moved(it: Quantity, by: str) -> None:
-    """Refuse a symbol with which the microbatches of a global batch or degrees of a step change.
-
-    Raises:
-        InputError: such a symbol.
-    """
+    """Refuse a symbol with which the microbatches of a global batch or degrees of a step change."""
     if moves_microbatches(it.run, by):
         raise InputError(
             f"with another {by} a global batch of {it.run.global_batch} makes other microbatches: "
@@ -148,21 +137,12 @@ def refuse_moved(it: Quantity, by: str) -> None:
 
 
 def part_named(rows: CostTable, name: str) -> str:
-    """Return the path of a part by its last steps: attention is block.attention.
-
-    Raises:
-        InputError: no such part, or several.
-    """
-    paths = {
-        ".".join(steps[:depth])
-        for steps in (path.split(".") for path in rows.paths())
-        for depth in range(1, len(steps) + 1)
-    }
-    if name in paths:
+    """Return the path of a part by its last steps: attention is block.attention."""
+    if name in rows.parts:
         return name
-    matching = sorted(path for path in paths if path.endswith(f".{name}"))
+    matching = sorted(path for path in rows.parts if path.endswith(f".{name}"))
     if not matching:
-        raise InputError(unknown("quantity or part", name, {*paths, *COSTS, *_OWN}))
+        raise InputError(unknown("quantity or part", name, {*rows.parts, *COSTS, *_OWN}))
     if len(matching) > 1:
         raise InputError(f"{name} may be {', '.join(matching[:5])}: name one of them")
     return matching[0]

@@ -90,11 +90,7 @@ def root_row(name: str, root: Expr, how: How, run: Job) -> tuple[Cell, ...]:
 
 
 def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> Crossing:
-    """Return where two quantities of a job are equal, as a symbol grows.
-
-    Raises:
-        InputError: unknown names, different units, or quantities that are equal nowhere.
-    """
+    """Return where two quantities of a job are equal, as a symbol grows."""
     problems = Problems()
     one, other = (problems.attempt(quantity, run, name, cost) for name in (left, right))
     variable = problems.attempt(symbol, by)
@@ -187,11 +183,7 @@ class Best:
 
 
 def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
-    """Return where a quantity of a job is least: in closed form, and among integers.
-
-    Raises:
-        InputError: unknown names, symbols without a number, or no legal integer.
-    """
+    """Return where a quantity of a job is least: in closed form, and among integers."""
     problems = Problems()
     it = problems.attempt(quantity, run, of)
     variable = problems.attempt(symbol, by)
@@ -248,11 +240,7 @@ def _resized(run: Job, by: str, size: int) -> Job:
 
 
 def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:
-    """Return the elasticity of costs in every symbol, at the numbers of a job.
-
-    Raises:
-        InputError: unknown names, or symbols without a number.
-    """
+    """Return the elasticity of costs in every symbol, at the numbers of a job."""
     problems = Problems()
     wanted = tuple(names)
     chosen = [problems.attempt(quantity, run, name) for name in wanted]
@@ -291,11 +279,7 @@ def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
 
 
 def branch_sheet(run: Job, name: str, by: str) -> Sheet:
-    """Tabulate the derivative of a quantity, branch by branch with its condition.
-
-    Raises:
-        InputError: unknown names, a chain, or too many branches.
-    """
+    """Tabulate the derivative of a quantity, branch by branch with its condition."""
     it = quantity(run, name)
     if it.expr is None:
         raise InputError(f"{name} is a chain of definitions: --at the numbers of a job instead")

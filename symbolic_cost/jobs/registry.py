@@ -110,11 +110,7 @@ def load_plugin(path: str) -> None:
 
 
 def load_installed() -> None:
-    """Import the plugins of installed packages.
-
-    Raises:
-        InputError: one that cannot be imported.
-    """
+    """Import the plugins of installed packages."""
     for point in entry_points(group=GROUP):
         try:
             point.load()

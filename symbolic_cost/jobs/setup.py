@@ -15,12 +15,13 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.checking import checked
+from symbolic_cost.conditions import Least
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
-from symbolic_cost.ledger import CostTable, Least, Row
+from symbolic_cost.ledger import CostTable, Row
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.models.positions import position_tables
 from symbolic_cost.numeric.binding import bind
@@ -207,12 +208,7 @@ class Setup(NotebookTable):
 
     @cached_property
     def bound(self) -> CostTable:
-        """The same with every known number in place.
-
-        Raises:
-            InputError: a number that is refused.
-            DivisibilityError: a size that a degree does not divide.
-        """
+        """The same with every known number in place."""
         return bind(self.rows, self.values)
 
     @cached_property
@@ -262,11 +258,7 @@ def _with(row: Row, known: Mapping[Expr, Expr]) -> Row:
 
 
 def needed_machine(setup: Setup, what: str) -> Machine:
-    """Return the machine of a job, which something needs.
-
-    Raises:
-        InputError: the job names none.
-    """
+    """Return the machine of a job, which something needs."""
     if setup.machine is None:
         raise InputError(f"{what} needs a machine: --system h100, or system='h100' in Python")
     return setup.machine

@@ -93,11 +93,7 @@ class Steps:
     derived: dict[str, list[tuple[Model, Derived]]] = field(default_factory=dict, init=False)
 
     def of(self, setup: Setup) -> Numbered:
-        """Return the step of a job.
-
-        Raises:
-            InputError: no machine, symbols without a number, or numbers that do not fit.
-        """
+        """Return the step of a job."""
         derived = self._derived(setup)
         values: dict[str, Any] = dict(setup.counted_values)
         missing = [name for name in derived.run.inputs if name not in values]

@@ -122,11 +122,7 @@ class Structures:
 
     @cached_property
     def every(self) -> Mapping[Choice, _Opened]:
-        """The workings of every combination that the model takes.
-
-        Raises:
-            InputError: it takes none.
-        """
+        """The workings of every combination that the model takes."""
         refused: dict[str, None] = {}
         every = dict(self._every(refused))
         if not every:

@@ -14,7 +14,6 @@ from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import Problems
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job, job
-from symbolic_cost.jobs.tables.totals import below
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import symbol
@@ -56,7 +55,7 @@ class Subject:
     @property
     def rows(self) -> CostTable:
         """The rows of one occurrence of the part."""
-        rows = below(self.run.rows, self.path)
+        rows = self.run.rows.select(path=self.path)
         return rows if self.occurrences is None else rows.once()
 
     @property
@@ -92,11 +91,7 @@ class Subject:
 def subject(
     model: str, cost: str, letters: Notation, problems: Problems, **asked: Unpack[CostRequest]
 ) -> Subject:
-    """Return what a formula is about.
-
-    Raises:
-        InputError: every problem of the arguments, and those found before.
-    """
+    """Return what a formula is about."""
     named = problems.attempt(named_cost, cost, asked.get("phase"))
     rules = asked.get("conventions") or letters.conventions or "standard"
     kernel = asked.get("attention") or letters.attention or "flash"

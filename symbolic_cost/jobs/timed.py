@@ -32,9 +32,6 @@ class Timed:
 
     Args:
         by: name of a symbol that stays one for a derivative, be it a degree or the microbatches.
-
-    Raises:
-        InputError: the setup names no machine.
     """
 
     setup: Setup
@@ -50,11 +47,7 @@ class Timed:
 
     @cached_property
     def step(self) -> StepTime:
-        """The step as a chain of definitions.
-
-        Raises:
-            InputError: numbers that do not fit.
-        """
+        """The step as a chain of definitions."""
         try:
             step = self._derived()
             check(step.chain.conditions, check_values(self.setup.values))
@@ -95,11 +88,7 @@ class Timed:
 
     @cached_property
     def numbers(self) -> Mapping[str, Expr]:
-        """The number of every definition and symbol.
-
-        Raises:
-            InputError: a symbol has no number.
-        """
+        """The number of every definition and symbol."""
         chain, values = self.step.chain, self.setup.counted_values
         if self.open_symbols:
             raise InputError(

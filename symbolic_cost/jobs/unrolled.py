@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -19,12 +18,11 @@ from sympy import Expr
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.perfetto import stage_kind
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import CollectiveKind, Origin, Phase, Quantity, Row
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.parallel.groups import arranged
-from symbolic_cost.parallel.orders import Pass, Stage
+from symbolic_cost.parallel.groups import arranged, offsets
+from symbolic_cost.parallel.orders import Pass, Stage, stage_kind
 from symbolic_cost.parallel.schedules import schedule
 from symbolic_cost.parallel.timeline import timeline
 from symbolic_cost.records import dataclass
@@ -204,10 +202,8 @@ class Step:
         if meshes == (_TIED,):
             return tuple(self.rank_at({**at, "pp": stage}) for stage in (0, self.stages - 1))
         names = [name for name in meshes if name in self.mesh]
-        places = product(*(range(self.mesh[name]) for name in reversed(names)))
-        return tuple(
-            self.rank_at({**at, **dict(zip(reversed(names), one, strict=True))}) for one in places
-        )
+        first = self.rank_at({**at, **dict.fromkeys(names, 0)})
+        return tuple(first + offset for offset in offsets(self.mesh, names))
 
     def passed(self, stage: int, work: Pass) -> int:
         """Return what a stage sends on after a pass [byte]."""

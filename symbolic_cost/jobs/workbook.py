@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 from symbolic_cost.checking import checked
 from symbolic_cost.emit.cells import Formulas
 from symbolic_cost.emit.code import identifier
-from symbolic_cost.emit.files import write_whole
+from symbolic_cost.emit.files import check_ending, write_whole
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import InputError, Problems, visible
 from symbolic_cost.jobs.inputs import Input
@@ -52,10 +51,7 @@ def workbook(job: Job, path: str) -> None:
         InputError: XlsxWriter is missing, another ending, symbols without numbers, no machine.
     """
     workings, problems = Workings(job), Problems()
-    if Path(path).suffix.lower() != ".xlsx":
-        problems.texts.append(
-            f"workbook {visible(path)!r}: a name that ends with .xlsx is accepted"
-        )
+    problems.attempt(check_ending, "workbook", path, ".xlsx")
     problems.attempt(lambda: workings.inputs)
     problems.refuse()
     write_whole(path, workbook_bytes(workings))

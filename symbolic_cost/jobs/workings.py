@@ -14,6 +14,7 @@ from functools import cached_property
 from sympy import Expr, Symbol
 
 from symbolic_cost.algebra import add, sums
+from symbolic_cost.conditions import Condition
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.extrema import Max
 from symbolic_cost.grouping import grouped
@@ -30,7 +31,7 @@ from symbolic_cost.jobs.inputs import (
 from symbolic_cost.jobs.model_terms import NamedTerms, Shared, open_graph
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
-from symbolic_cost.ledger import Condition, Origin, Phase, Place, Quantity, Row
+from symbolic_cost.ledger import Origin, Phase, Place, Quantity, Row
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.parallel.communication import communication_rows
@@ -158,11 +159,7 @@ class Workings:
 
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
-        """What the program needs: sizes, degrees, the machine; the job's numbers.
-
-        Raises:
-            InputError: every size and degree without a number.
-        """
+        """What the program needs: sizes, degrees, the machine; the job's numbers."""
         own = self.job, self.open_job.placed, self.machine
         listed = tuple(inputs_of(*own, self.program.symbols))
         refuse(lacking(one) for one in listed if one.value is None)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from sympy import Add, Expr, expand
 
+from symbolic_cost.algebra import sums
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.costs import named_cost
@@ -46,19 +47,9 @@ def compare_conventions(
     """
     named = named_cost(of)
     rules = [preset(one) if isinstance(one, str) else one for one in (first, second)]
-    sums = [_by_kind(model, one, of) for one in rules]
-    kinds = {
-        kind: expand(sums[0].get(kind, 0) - sums[1].get(kind, 0))
-        for kind in dict.fromkeys((*sums[0], *sums[1]))
-    }
+    tables = (named.rows(cost(model, one)) for one in rules)
+    more, less = (sums((row.kind, row.total) for row in table) for table in tables)
+    kinds = {kind: expand(more.get(kind, 0) - less.get(kind, 0)) for kind in {**more, **less}}
     differing = {kind: expr for kind, expr in kinds.items() if expr != 0}
     total = Add(*differing.values())
     return Difference(rules[0].name, rules[1].name, named.unit, total, differing)
-
-
-def _by_kind(model: Model, conventions: Conventions, of: str) -> dict[str, Expr]:
-    rows = named_cost(of).rows(cost(model, conventions))
-    kinds: dict[str, list[Expr]] = {}
-    for row in rows:
-        kinds.setdefault(row.kind, []).append(row.total)
-    return {kind: Add(*terms) for kind, terms in kinds.items()}

@@ -33,7 +33,6 @@ class Imported:
         architecture: its head, as `architectures` names it.
         model: declared for the shape asked for.
         origins: where every value came from.
-        head_given: whether the configuration named the architecture.
         ignored: keys that count for nothing, with what is assumed.
         dtype: of weights that are not stored in few bits.
         spare: rows of the table of positions that no position uses.
@@ -43,7 +42,6 @@ class Imported:
     architecture: str
     model: Model
     origins: Mapping[str, Origin] = field(default_factory=dict)
-    head_given: bool = True
     ignored: Mapping[str, str] = field(default_factory=dict)
     dtype: str = "bfloat16"
     spare: int = 0
@@ -98,7 +96,7 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
     dtype = config.values.get("dtype") or config.values.get("torch_dtype")
     wide = dtype if dtype in ("float32", "float16") else "bfloat16"
     model = _stored(config, fields, model, WIDTHS[wide])
-    read = (fields.origins, named is not None, fields.ignored, wide)
+    read = (fields.origins, fields.ignored, wide)
     return Imported(name, fields.head, model, *read, spare_positions(fields, model))
 
 

@@ -203,7 +203,7 @@ def _graph(path: str, shape: Shape) -> Imported:
     own = {symbol for symbol in sizes if symbol.name not in model.bindings}
     numbers = {symbol: shape.b if symbol == symbols.b else shape.l for symbol in own}
     bound_sizes = {axis: size.xreplace(numbers) for axis, size in model.sizes.items()}
-    return Imported("graph", model.name, replace(model, sizes=bound_sizes), head_given=True)
+    return Imported("graph", model.name, replace(model, sizes=bound_sizes))
 
 
 def _named_model(source: str | Path | Mapping[str, Any]) -> Preset | None:
@@ -245,7 +245,7 @@ def _declared(source: str | Path | Mapping[str, Any], shape: Shape, train: str) 
         declared = _graph(str(source), shape)
     elif named is not None:
         own = named.model(shape)
-        declared = Imported(named.family, named.name, own, head_given=True)
+        declared = Imported(named.family, named.name, own)
     else:
         declared = imported(source, shape)
     model = bound(training(declared.model, train))

@@ -26,23 +26,27 @@ class Keys:
         self._seen = {"quant_method", "_load_in_4bit", "_load_in_8bit", "dequantize"}
         self.stays_off("dequantize")
 
+    def _read(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - whatever a file holds
+        """Return what a key holds; where that is nothing, something else."""
+        self._seen.add(name)
+        value = self.config.get(name)
+        return default if value is None else value
+
+    def _refuse(self, name: str, accepted: str) -> None:
+        place = f"{self.where}.{name}: {quote(self.config.get(name))}"
+        self.problems.append(f"{place}: {accepted} is accepted")
+
     def one_of(self, name: str, default: Any, accepted: Sequence[Any]) -> Any:  # noqa: ANN401 - of accepted
         """Return a value that is one of some."""
-        self._seen.add(name)
-        value = self.config.get(name, default)
-        if value is None:
-            value = default
-        if not any(value == one and type(value) is type(one) for one in accepted):
-            texts = ", ".join(map(str, accepted))
-            self.problems.append(f"{self.where}.{name}: {quote(value)}: {texts} is accepted")
-            return default
-        return value
+        value = self._read(name, default)
+        if any(value == one and type(value) is type(one) for one in accepted):
+            return value
+        self._refuse(name, ", ".join(map(str, accepted)))
+        return default
 
     def among(self, name: str, default: Any, accepted: Sequence[Any]) -> Any:  # noqa: ANN401 - of accepted
         """Return a value that is one of some; another is right, but not understood."""
-        self._seen.add(name)
-        value = self.config.get(name, default)
-        value = default if value is None else value
+        value = self._read(name, default)
         if value in accepted:
             return value
         self.leave(f"{name} {quote(value)}")
@@ -64,48 +68,41 @@ class Keys:
         """Return a positive number of elements, or -1 for all."""
         self._seen.add(name)
         value = self.config.get(name, default)
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or not (value == -1 or 0 < value <= _LARGEST):
-            self.problems.append(f"{self.where}.{name}: {quote(value)}: a size or -1 is accepted")
-            return default
-        return int(value)
+        if type(value) is int and (value == -1 or 0 < value <= _LARGEST):
+            return value
+        self._refuse(name, "a size or -1")
+        return default
 
     def sizes(self, name: str) -> tuple[int, int] | None:
         """Return two positive sizes, or none."""
-        self._seen.add(name)
-        value = self.config.get(name)
+        value = self._read(name)
         if value is None:
             return None
         fine = isinstance(value, list | tuple) and len(value) == 2  # noqa: PLR2004 - rows and columns
-        if not fine or not all(type(n) is int and 0 < n <= _LARGEST for n in value):
-            self.problems.append(f"{self.where}.{name}: {quote(value)}: two sizes are accepted")
-            return None
-        return value[0], value[1]
+        if fine and all(type(n) is int and 0 < n <= _LARGEST for n in value):
+            return value[0], value[1]
+        self.problems.append(f"{self.where}.{name}: {quote(value)}: two sizes are accepted")
+        return None
 
     def names(self, name: str) -> tuple[str, ...] | None:
         """Return names, or none where nothing is said."""
-        self._seen.add(name)
-        value = self.config.get(name)
+        value = self._read(name)
         if value is None:
             return None
-        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-            self.problems.append(
-                f"{self.where}.{name}: {quote(value)}: a list of names is accepted"
-            )
-            return None
-        return tuple(value)
+        if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+            return tuple(value)
+        self._refuse(name, "a list of names")
+        return None
 
     def inside(self, name: str) -> Keys | None:
         """Return the keys of an object inside, or none where nothing is said."""
-        self._seen.add(name)
-        value = self.config.get(name)
+        value = self._read(name)
         if value is None:
             return None
-        place = f"{self.where}.{name}"
         if not isinstance(value, Mapping):
-            self.problems.append(f"{place}: {quote(value)}: an object is accepted")
+            self._refuse(name, "an object")
             return None
-        own = Keys(value, place, self.width)
+        own = Keys(value, f"{self.where}.{name}", self.width)
         own.problems, own.left = self.problems, self.left
         return own
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import InputError, Problems, quote, unknown
+from symbolic_cost.errors import InputError, Problems, quote, refuse, unknown
 from symbolic_cost.layers import adapters
 from symbolic_cost.layers.adapters import Adapter, Bottleneck, is_target
 from symbolic_cost.models.paths import below, routes
@@ -126,16 +126,9 @@ def _term(text: str) -> _Term:
 def _weights_of_term(model: Model, term: _Term) -> set[Key]:
     """Return the weights that a term means."""
     every = {key_of(part, one) for part, _, one in _weights(model) if one.needs_gradient}
-    meant, paths = set[Key](), _paths(model)
-    problems = []
-    for name in term.names:
-        paths_below = paths.keys() if name == ALL else below(paths, name)
-        meant |= {key for path in paths_below for key in paths[path]}
-        if not paths_below:
-            problems.append(_nothing(model, name, "weight", paths))
-        problems += _twice(name, paths_below)
-    if problems:
-        raise InputError(problems)
+    paths = _paths(model)
+    matching = _matching(model, term, ("weight", paths), {ALL: paths.keys()})
+    meant = {key for path in matching for key in paths[path]}
     left = every - meant if term.but else meant & every
     if not left:
         raise InputError(f"train: {quote(term.text)} leaves no weight that is trained")
@@ -158,9 +151,30 @@ def _paths(model: Model) -> dict[str, set[Key]]:
     return paths
 
 
-def _nothing(model: Model, name: str, what: str, paths: Iterable[str]) -> str:
-    pieces = {piece for path in paths for piece in path.split(".")}
-    return f"train: {unknown(f'{what} of model {model.name!r}', name, pieces)}"
+def _matching(
+    model: Model,
+    term: _Term,
+    every: tuple[str, Iterable[str]],
+    words: Mapping[str, Collection[str]],
+) -> set[str]:
+    """Return the paths that the names of a term mean.
+
+    Args:
+        model: whose paths these are.
+        term: with names.
+        every: what the paths are of, and all of them.
+        words: paths that a word of its own means.
+    """
+    (what, paths), meant, problems = every, set[str](), []
+    for name in term.names:
+        matching = words[name] if name in words else below(paths, name)
+        meant |= {*matching}
+        if not matching:
+            pieces = {piece for path in paths for piece in path.split(".")}
+            problems.append(f"train: {unknown(f'{what} of model {model.name!r}', name, pieces)}")
+        problems += _twice(name, matching)
+    refuse(problems)
+    return meant
 
 
 def _twice(name: str, paths: Collection[str]) -> list[str]:
@@ -204,13 +218,4 @@ def _linear(model: Model, term: _Term) -> set[str]:
     """Return the paths of the linear layers that a term means."""
     layers = {f"{p.path}.{o.path}": (p, o) for p in model.parts for o in p.ops if is_target(o)}
     inner = {path for path, (p, o) in layers.items() if p.is_block and not routes(model, o)}
-    meant, problems = set[str](), []
-    for name in term.names:
-        matching = inner if name == _LINEAR else below(layers, name)
-        meant |= matching
-        if not matching:
-            problems.append(_nothing(model, name, "linear layer", layers))
-        problems += _twice(name, matching)
-    if problems:
-        raise InputError(problems)
-    return meant
+    return _matching(model, term, ("linear layer", layers), {_LINEAR: inner})

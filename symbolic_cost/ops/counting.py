@@ -6,9 +6,9 @@ from functools import singledispatchmethod
 from sympy import Expr, Integer, ceiling
 
 from symbolic_cost.algebra import add, applied, mul, on_terms
+from symbolic_cost.conditions import Split
 from symbolic_cost.conventions.questions import FULL_SQUARE, Conventions
 from symbolic_cost.errors import InputError
-from symbolic_cost.ledger import Split
 from symbolic_cost.ops.op import Addition, Contraction, Correlation, RowWork, Summation
 from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.ops.placement import Placement

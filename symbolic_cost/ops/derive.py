@@ -9,9 +9,10 @@ from sympy import Expr
 
 from symbolic_cost.algebra import mul
 from symbolic_cost.axes import Role
+from symbolic_cost.conditions import Split
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, PlacementError, refuse, unknown
-from symbolic_cost.ledger import CostTable, Quantity, Row, Split
+from symbolic_cost.ledger import CostTable, Quantity, Row
 from symbolic_cost.ops.book import EVERY, Book
 from symbolic_cost.ops.counting import Counter
 from symbolic_cost.ops.flow import Flow

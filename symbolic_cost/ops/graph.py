@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.algebra import Term, add, mul
 from symbolic_cost.axes import At, Axis, Glossary, Role
@@ -93,6 +93,12 @@ class Model(NotebookTable):
             for axis, length in self.sizes.items()
             if not _is_size(length)
         )
+
+    @cached_property
+    def symbols(self) -> frozenset[Symbol]:
+        """Symbols of its sizes and repetitions."""
+        exprs = (*self.sizes.values(), *(part.repeat for part in self.parts))
+        return frozenset(symbol for expr in exprs for symbol in expr.free_symbols)
 
     @property
     def axis_names(self) -> tuple[str, ...]:

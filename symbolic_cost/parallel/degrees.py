@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import quote
-from symbolic_cost.parallel.catalogue import Entry
+from symbolic_cost.errors import quote, unknown
+from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES, Entry
 from symbolic_cost.symbols import exact
 
 Degrees = tuple[Expr | int, ...]
@@ -21,7 +21,27 @@ MOST_RANKS = 2**24
 EXAMPLE = "write for example 'tp=8,sp,pp=4,dp=16,zero=1'"
 
 
-def degree_problems(name: str, degrees: Degrees, entry: Entry) -> list[str]:
+def degree_problems(
+    degrees: Mapping[str, Degrees], zero: int, panels: Expr | int, copies: Expr | int
+) -> list[str]:
+    """Refuse names, degrees and options of a strategy, one by one, then what they make together."""
+    problems = [unknown("strategy", name, STRATEGIES) for name in degrees if name not in STRATEGIES]
+    known = {name: STRATEGIES[name] for name in STRATEGIES if name in degrees}
+    for name, entry in known.items():
+        problems += _single_problems(name, degrees[name], entry)
+        problems += _combination_problems(name, entry, degrees)
+    if zero not in range(4) or isinstance(zero, bool):
+        problems.append(f"zero={zero!r}: accepted levels are 0, 1, 2 and 3")
+    elif zero and known.keys().isdisjoint(DATA_AXES):
+        problems.append(f"zero={zero} needs one of {', '.join(DATA_AXES)}: {EXAMPLE}")
+    if not _is_degree(panels):
+        problems.append(f"panels={panels}: a positive integer or a symbol is accepted")
+    if panels != 1 and known.keys().isdisjoint(("2d", "2.5d")):
+        problems.append(f"panels={panels}: only 2d and 2.5d move operands in panels")
+    return problems or [*_expert_problems(degrees), *_copy_problems(copies, degrees)]
+
+
+def _single_problems(name: str, degrees: Degrees, entry: Entry) -> list[str]:
     """Refuse degrees of one name that are not as many as its mesh axes, or not numbers."""
     written = "x".join(map(str, degrees))
     if len(degrees) != len(entry.meshes):
@@ -31,11 +51,11 @@ def degree_problems(name: str, degrees: Degrees, entry: Entry) -> list[str]:
     return [
         f"{name}={written}: {degree} is not a positive integer up to {MOST_RANKS} or a symbol"
         for degree in degrees
-        if not is_degree(degree)
+        if not _is_degree(degree)
     ]
 
 
-def is_degree(degree: object) -> bool:
+def _is_degree(degree: object) -> bool:
     """Tell whether a degree is a positive integer within bounds, or a symbol of one."""
     if isinstance(degree, Expr) and not degree.is_number:
         return degree.is_integer is True and degree.is_positive is True
@@ -43,7 +63,7 @@ def is_degree(degree: object) -> bool:
     return is_count and bool(0 < degree <= MOST_RANKS)  # type: ignore[operator]
 
 
-def expert_problems(degrees: Mapping[str, Degrees]) -> list[str]:
+def _expert_problems(degrees: Mapping[str, Degrees]) -> list[str]:
     """Refuse experts over data-parallel ranks that do not come out whole."""
     if "ep" not in degrees:
         return []
@@ -53,7 +73,7 @@ def expert_problems(degrees: Mapping[str, Degrees]) -> list[str]:
     return [f"ep={experts} does not divide dp={data}: experts are placed on data-parallel ranks"]
 
 
-def combination_problems(name: str, entry: Entry, degrees: Mapping[str, Degrees]) -> list[str]:
+def _combination_problems(name: str, entry: Entry, degrees: Mapping[str, Degrees]) -> list[str]:
     """Refuse a name without the others that it needs, or beside one that it excludes."""
     problems = [f"{name} needs {other}: {EXAMPLE}" for other in entry.needs if other not in degrees]
     problems += [
@@ -64,11 +84,11 @@ def combination_problems(name: str, entry: Entry, degrees: Mapping[str, Degrees]
     return problems
 
 
-def copy_problems(copies: Expr | int, degrees: Mapping[str, Degrees]) -> list[str]:
+def _copy_problems(copies: Expr | int, degrees: Mapping[str, Degrees]) -> list[str]:
     """Refuse copies of key/value heads that the tensor-parallel ranks do not make."""
     if copies == 1:
         return []
-    if not is_degree(copies):
+    if not _is_degree(copies):
         return [f"{KEY_COPIES}={quote(copies)}: a positive integer is accepted"]
     ranks = exact(degrees["tp"][0]) if "tp" in degrees else Integer(1)
     whole = not ranks.is_Integer or ranks % copies == 0

@@ -1,10 +1,12 @@
 """Rank groups: which ranks of an ordered mesh take part in a collective, and on which nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
+from itertools import accumulate, product
 from math import prod
+from operator import mul
 from typing import TypeVar
 
+from symbolic_cost.checking import is_count
 from symbolic_cost.errors import InputError, refuse, unknown
 from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.records import dataclass
@@ -84,39 +86,32 @@ def rank_groups(
     """
     names = (axes,) if isinstance(axes, str) else axes
     _check(mesh, names, node_size)
-    strides = _strides(mesh)
-    inside = [range(0, mesh[name] * strides[name], strides[name]) for name in reversed(names)]
-    others = [name for name in [*mesh][::-1] if name not in names]
-    outside = [range(0, mesh[name] * strides[name], strides[name]) for name in others]
-    members = [sum(steps) for steps in product(*inside)]
-    return tuple(
-        Group(tuple(sum(start) + member for member in members), node_size)
-        for start in product(*outside)
-    )
+    members = offsets(mesh, names)
+    starts = offsets(mesh, [name for name in mesh if name not in names])
+    groups = (tuple(start + member for member in members) for start in starts)
+    return tuple(Group(ranks, node_size) for ranks in groups)
 
 
-def _strides(mesh: Mapping[str, int]) -> dict[str, int]:
-    """Return how far apart the ranks of neighbours on a mesh axis are."""
-    strides, step = {}, 1
-    for name, degree in mesh.items():
-        strides[name] = step
-        step *= degree
-    return strides
+def offsets(mesh: Mapping[str, int], names: Sequence[str]) -> list[int]:
+    """Return how far the ranks along some mesh axes are from the first, the first axis fastest.
+
+    >>> offsets({"tp": 2, "dp": 2, "pp": 2}, ("tp", "pp"))
+    [0, 1, 4, 5]
+    """
+    strides = dict(zip(mesh, accumulate((1, *mesh.values()), mul), strict=False))
+    steps = [range(0, mesh[name] * strides[name], strides[name]) for name in reversed(names)]
+    return [sum(each) for each in product(*steps)]
 
 
 def _check(mesh: Mapping[str, int], names: Iterable[str], node_size: int) -> None:
     problems = [
         f"mesh axis {name!r} has degree {degree!r}: rank groups need a positive integer"
         for name, degree in mesh.items()
-        if not _is_count(degree)
+        if not is_count(degree)
     ]
     problems += [unknown("mesh axis", name, mesh) for name in names if name not in mesh]
-    if not _is_count(node_size):
+    if not is_count(node_size):
         problems.append(f"node size {node_size!r}: a positive integer is accepted")
     if not problems and prod(mesh.values()) > MOST_RANKS:
         problems.append(f"{prod(mesh.values())} ranks are too many to list: {MOST_RANKS} at most")
     refuse(problems)
-
-
-def _is_count(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number > 0

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from sympy import Expr, Integer, ceiling, floor
 
+from symbolic_cost.conditions import Condition, Least, Split
 from symbolic_cost.errors import InputError
-from symbolic_cost.ledger import Condition, Least, Split
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.records import dataclass
 
@@ -102,11 +102,7 @@ _ENDS = re.compile(r"ends=([0-9]{1,4})(?:/([0-9]{1,4}))?")
 
 
 def layout(text: str) -> Layout:
-    """Return a layout by name: "even", "uneven", "ends=1" or "ends=0/3" (first, last).
-
-    Raises:
-        InputError: no such layout.
-    """
+    """Return a layout by name: "even", "uneven", "ends=1" or "ends=0/3" (first, last)."""
     named = {AUTO: EVEN} | {each.name: each for each in (EVEN, UNEVEN)}
     if text in named:
         return named[text]

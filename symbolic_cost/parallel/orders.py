@@ -30,6 +30,13 @@ class Stage(StrEnum):
     LAST = "last"
 
 
+def stage_kind(stage: int, count: int) -> Stage:
+    """Return which of the kinds of stages one is, from 0."""
+    if stage == 0:
+        return Stage.FIRST
+    return Stage.LAST if stage == count - 1 else Stage.MIDDLE
+
+
 class Pass(StrEnum):
     """What a task computes."""
 

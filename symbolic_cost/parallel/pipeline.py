@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.ledger import Condition, Least, Split
+from symbolic_cost.conditions import Condition, Least, Split
 from symbolic_cost.parallel.layout import EVEN, Layout
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.schedules import Schedule, schedule
@@ -25,9 +25,6 @@ class Pipeline:
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are
             split (sp), send a part each to the next stage and gather them there (narayanan-2021,
             section 4.1).
-
-    Raises:
-        UnknownNameError: no such schedule.
     """
 
     name: str = "1f1b"

@@ -195,10 +195,6 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
 
 
 def schedule(name: str, chunks: Expr | int = v) -> Schedule:
-    """Return a schedule by name; "interleaved" with one chunk per stage is 1f1b.
-
-    Raises:
-        UnknownNameError: no such schedule; the closest are offered.
-    """
+    """Return a schedule by name; "interleaved" with one chunk per stage is 1f1b."""
     named = looked_up("schedule", name, SCHEDULES)
     return SCHEDULES["1f1b"] if named.chunks == v and chunks == 1 else named

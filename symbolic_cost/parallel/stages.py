@@ -9,9 +9,9 @@ from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add
 from symbolic_cost.axes import At, Role
+from symbolic_cost.conditions import Condition
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.extrema import Max, Min
-from symbolic_cost.ledger import Condition
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import Part, unlinked_repeats
 from symbolic_cost.ops.part import Place as PartPlace

@@ -97,18 +97,10 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
 
 
 def precision(name: str) -> Precision:
-    """Return a precision policy by name.
-
-    Raises:
-        UnknownNameError: no such policy; the closest are offered.
-    """
+    """Return a precision policy by name."""
     return looked_up("precision", name, PRECISIONS)
 
 
 def optimizer(name: str) -> Optimizer:
-    """Return an optimizer by name.
-
-    Raises:
-        UnknownNameError: no such optimizer; the closest are offered.
-    """
+    """Return an optimizer by name."""
     return looked_up("optimizer", name, OPTIMIZERS)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import starmap
+from itertools import chain, starmap
 from typing import Any
 
 from sympy import Expr, Integer, Mul, Symbol
@@ -15,21 +15,23 @@ from sympy import Expr, Integer, Mul, Symbol
 from symbolic_cost.axes import At, Axis
 from symbolic_cost.checking import checked
 from symbolic_cost.display import NotebookTable
-from symbolic_cost.errors import InputError, PlacementError, UnknownNameError, quote, unknown
+from symbolic_cost.errors import (
+    InputError,
+    PlacementError,
+    UnknownNameError,
+    quote,
+    refuse,
+    unknown,
+)
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.placement import STORED, Placement
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
 from symbolic_cost.parallel.coverage import SHARED_HEADS, Exempt, Repeated, coverage, meeting
 from symbolic_cost.parallel.degrees import (
-    EXAMPLE,
     KEY_COPIES,
     MOST_RANKS,
     Degrees,
-    combination_problems,
-    copy_problems,
     degree_problems,
-    expert_problems,
-    is_degree,
 )
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact
@@ -80,25 +82,8 @@ class Strategy(NotebookTable):
 
     def __post_init__(self) -> None:
         degrees = {name: d if isinstance(d, tuple) else (d,) for name, d in self.degrees.items()}
-        problems = [
-            unknown("strategy", name, STRATEGIES) for name in degrees if name not in STRATEGIES
-        ]
-        known = {name: STRATEGIES[name] for name in STRATEGIES if name in degrees}
-        for name, entry in known.items():
-            problems += degree_problems(name, degrees[name], entry)
-            problems += combination_problems(name, entry, degrees)
-        if self.zero not in _LEVELS or isinstance(self.zero, bool):
-            problems.append(f"zero={self.zero!r}: accepted levels are 0, 1, 2 and 3")
-        elif self.zero and not any(mesh in known for mesh in DATA_AXES):
-            problems.append(f"zero={self.zero} needs one of {', '.join(DATA_AXES)}: {EXAMPLE}")
-        if not is_degree(self.panels):
-            problems.append(f"panels={self.panels}: a positive integer or a symbol is accepted")
-        if self.panels != 1 and not {"2d", "2.5d"} & set(known):
-            problems.append(f"panels={self.panels}: only 2d and 2.5d move operands in panels")
-        problems = problems or [*expert_problems(degrees), *copy_problems(self.copies, degrees)]
-        if problems:
-            raise InputError(problems)
-        ordered = {name: tuple(map(exact, degrees[name])) for name in known}
+        refuse(degree_problems(degrees, self.zero, self.panels, self.copies))
+        ordered = {name: tuple(map(exact, degrees[name])) for name in STRATEGIES if name in degrees}
         object.__setattr__(self, "degrees", ordered)
 
     def __contains__(self, name: str) -> bool:
@@ -144,11 +129,11 @@ class Strategy(NotebookTable):
 
     def numbered(self, numbers: Mapping[str, int | Fraction]) -> Strategy:
         """Return the same strategy with a number for every degree whose symbol has one."""
-        degrees = self._by_degree(
-            lambda symbol, degree: (
-                exact(numbers.get(symbol.name, degree)) if degree == symbol else degree
-            )
-        )
+
+        def number(symbol: Symbol, degree: Expr) -> Expr:
+            return exact(numbers.get(symbol.name, degree)) if degree == symbol else degree
+
+        degrees = self._by_degree(number)
         return self if degrees == self.degrees else replace(self, degrees=degrees)
 
     def resized(self, symbol: str, size: int) -> Strategy:
@@ -163,19 +148,18 @@ class Strategy(NotebookTable):
             for name, ranks in self.degrees.items()
         }
 
+    def _named(self) -> dict[str, Expr]:
+        """Return every degree, by the name of its symbol."""
+        pairs = self._by_degree(lambda symbol, degree: (symbol.name, degree))
+        return dict(chain.from_iterable(pairs.values()))
+
     def symbols(self) -> frozenset[str]:
         """Return the names of the symbols of all degrees."""
-        meshes = (STRATEGIES[name].meshes for name in self.degrees)
-        return frozenset(symbol.name for mesh in meshes for symbol in mesh.values())
+        return frozenset(self._named())
 
     def bindings(self) -> dict[str, int]:
         """Return the degrees that are numbers, by the name of their symbol."""
-        return {
-            symbol.name: int(degree)
-            for name, degrees in self.degrees.items()
-            for symbol, degree in zip(STRATEGIES[name].meshes.values(), degrees, strict=True)
-            if exact(degree).is_Integer
-        }
+        return {name: int(degree) for name, degree in self._named().items() if degree.is_Integer}
 
     def model(self, model: Model) -> Model:
         """Return a model whose ops have axes of their own where the strategy needs them.

@@ -12,9 +12,9 @@ from functools import cached_property
 
 from sympy import Expr, Integer
 
+from symbolic_cost.conditions import Least
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.lazy import Recent
-from symbolic_cost.ledger import Least
 from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.strategy import Strategy

@@ -10,10 +10,10 @@ from typing import TypeVar
 from sympy import Expr
 
 from symbolic_cost.axes import Glossary
-from symbolic_cost.conditions import check
+from symbolic_cost.conditions import Condition, Least, Split, check
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.lazy import Recent
-from symbolic_cost.ledger import Condition, CostTable, Least, Quantity, Row, Split
+from symbolic_cost.ledger import CostTable, Quantity, Row
 from symbolic_cost.ops.derive import Bookings, Derivation, PartCosts
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.matrices import with_others_in
@@ -220,11 +220,7 @@ class Divided:
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        """What the numbers of stages, blocks and ranks must meet.
-
-        Raises:
-            InputError: numbers that do not.
-        """
+        """What the numbers of stages, blocks and ranks must meet."""
         of_stages = block_conditions(self.model, self.stages, self.pipeline)
         check(of_stages, {})
         assumed = (bound for bound in self.structure.assumptions if bound.size == self.stages)

@@ -57,10 +57,6 @@ def timeline(
         chunks: model chunks per stage, for schedules that leave it open.
         times: of one microbatch and stage, by pass; overlapped tasks take the sum of both.
         by_stage: times of each stage, where these differ.
-
-    Raises:
-        UnknownNameError: no such schedule.
-        InputError: numbers that the schedule does not take, all of them.
     """
     plan = schedule(name, chunks)
     sizes = {pp: stages, M: microbatches, v: chunks}

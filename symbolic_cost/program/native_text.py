@@ -159,11 +159,8 @@ class Writer:
         elif kind in ("max", "min"):
             self._extremum(own, kind, operands, level, taken, vector=vector)
         elif kind == "select":
-            bit = self._bit(taken[0], operands[0], level, vector=vector)
-            write(
-                f"{own} = select {bit_type(vector)} {bit}, {type_} {operands[1]}, "
-                f"{type_} {operands[2]}"
-            )
+            bit, (_, one, zero) = self._bit(taken[0], operands[0], level, vector=vector), operands
+            write(f"{own} = select {bit_type(vector)} {bit}, {type_} {one}, {type_} {zero}")
         elif kind in ("log2", "exp2"):
             do = Formula(write, self._name, vector=vector)
             if kind == "log2":
@@ -171,10 +168,8 @@ class Writer:
             else:
                 exp2(do, own, operands[0], self._intrinsic("floor", vector=vector))
         else:
-            write(
-                f"{own} = call {type_} @{self._intrinsic(kind, vector=vector)}"
-                f"({type_} {operands[0]})"
-            )
+            called = self._intrinsic(kind, vector=vector)
+            write(f"{own} = call {type_} @{called}({type_} {operands[0]})")
 
     def _extremum(
         self,
@@ -285,10 +280,8 @@ class Writer:
             infinite, zero = constant(math.inf, vector=True), constant(0.0, vector=True)
             for name, start in (("least", infinite), ("count", zero)):
                 begin = f"%{name}{level - 1}" if outside else start
-                yield (
-                    f"%{name}{level} = phi {VECTOR} [ {begin}, %{above} ], "
-                    f"[ %{name}{level}.n, %end{level} ]"
-                )
+                again = f"[ %{name}{level}.n, %end{level} ]"
+                yield f"%{name}{level} = phi {VECTOR} [ {begin}, %{above} ], {again}"
         yield from self._bodies[level]
 
     def _tail(self, level: int, storing: int) -> Iterator[str]:

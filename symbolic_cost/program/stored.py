@@ -94,11 +94,7 @@ def _node(plain: list[object], place: int, symbols: Mapping[str, bool]) -> Node:
 
 
 def number_of(value: object) -> Number:
-    """Return the exact number that JSON has.
-
-    Raises:
-        TypeError: it is none.
-    """
+    """Return the exact number that JSON has."""
     if value is None:
         return UNDEFINED
     if type(value) is int:

@@ -19,9 +19,9 @@ from typing import TypeVar
 from sympy import Add, Expr, Integer, ceiling
 
 from symbolic_cost.axes import At, Role
-from symbolic_cost.conditions import check
+from symbolic_cost.conditions import Condition, check
 from symbolic_cost.extrema import Max
-from symbolic_cost.ledger import Condition, Quantity, Row
+from symbolic_cost.ledger import Quantity, Row
 from symbolic_cost.models.count import QUEUE, ROUTED
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.models.quantized import as_stored as held_as_stored

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from sympy import Expr, Symbol, ceiling, floor
 
-from symbolic_cost.conditions import check
+from symbolic_cost.conditions import Condition, check
 from symbolic_cost.errors import Problems, refuse, unknown
 from symbolic_cost.extrema import AtLeast
-from symbolic_cost.ledger import Condition
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
 from symbolic_cost.records import dataclass

@@ -5,9 +5,9 @@ Every number carries its source and what it includes; records are TOML files, se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import field, fields
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, fields, replace
+from typing import Any, TypeVar
 
 from sympy import Expr, Integer, oo
 
@@ -76,6 +76,8 @@ class MachineLink:
         rate = self.bandwidth.value * self.efficiency.value
         return Link(self.name, rate, self.latency.value, self.dimensions.value)
 
+
+RecordT = TypeVar("RecordT", MachineLink, "Efficiencies")
 
 CLUSTER = ("computing", "moving", "issuing")
 """Efficiencies that are fitted to a cluster's own steps, under a software stack."""
@@ -224,6 +226,34 @@ class Machine(NotebookTable):
                 "bytes would move: a TOML file with [host] is accepted"
             )
         return self.host.reached
+
+    def mapped(self, change: Callable[[str, Figure], Figure]) -> Machine:
+        """Return the machine with other rates, latencies and shares; tables by size stay.
+
+        Args:
+            change: of the dotted place of a figure in the record, and the figure.
+        """
+
+        def rates(units: str, own: Mapping[str, Figure]) -> dict[str, Figure]:
+            return {name: change(f"{units}.{name}", figure) for name, figure in own.items()}
+
+        def record(place: str, own: RecordT) -> RecordT:
+            held: dict[str, Any] = {
+                name.rpartition(".")[2]: change(name, one) for name, one in _fields(place, own)
+            }
+            return replace(own, **held)
+
+        return replace(
+            self,
+            matrix=rates("matrix", self.matrix),
+            vector=rates("vector", self.vector),
+            bandwidth=change("memory.bandwidth", self.bandwidth),
+            usable=change("memory.usable", self.usable),
+            latency=change("memory.latency", self.latency),
+            links=tuple(record(f"links.{link.name}", link) for link in self.links),
+            efficiencies=record("efficiencies", self.efficiencies),
+            host=None if self.host is None else record("host", self.host),
+        )
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         """Yield every number by its dotted place in the record."""

@@ -242,30 +242,6 @@ def work_time(work: Work, timing: Timing, name: str, definitions: Definitions) -
     return compute, memory
 
 
-def communication(
-    kind: CollectiveKind,
-    size: Expr,
-    hops: Hops,
-    timing: Timing,
-    definitions: Definitions,
-    *,
-    routing: Routing = EACH,
-) -> Expr:
-    """Return the time of one call of a collective [s].
-
-    Args:
-        kind: of the collective.
-        size: of its message [byte].
-        hops: where its group lies.
-        timing: how work takes time.
-        definitions: that it may name.
-        routing: of tokens to experts, see `Timing`.
-    """
-    if timing.rates is not None:
-        return timing.rates.moved(kind, size, hops, definitions, routing)
-    return timing.collectives.time(kind, size, hops)
-
-
 def collective_time(move: Collective, timing: Timing, definitions: Definitions) -> Expr:
     """Define one call of a collective [s]."""
     routing = timing.routing if "ep" in move.meshes else EACH
@@ -297,7 +273,9 @@ def sent_time(
     def made() -> Expr:
         places = timing.pair("pp") if pair else timing.hops(meshes)
         hops = definitions.hops(pair or "+".join(meshes), places)
-        return communication(kind, size, hops, timing, definitions, routing=routing)
+        if timing.rates is not None:
+            return timing.rates.moved(kind, size, hops, definitions, routing)
+        return timing.collectives.time(kind, size, hops)
 
     what = ("collective", timing.key(meshes), kind, meshes, size, pair, routing)
     return definitions.once(what, None, made)

@@ -41,11 +41,7 @@ def has_efficiencies(files: Sequence[str]) -> bool:
 def calibrated(
     system: str, kernels: Sequence[str], rows: Sequence[str], stack: str = ""
 ) -> Calibrated:
-    """Fit a machine: kernels first, then three numbers of the cluster.
-
-    Raises:
-        InputError: every problem of the machine and the files.
-    """
+    """Fit a machine: kernels first, then three numbers of the cluster."""
     problems = Problems()
     machine = problems.attempt(find_machine, system)
     if machine is SYMBOLIC:

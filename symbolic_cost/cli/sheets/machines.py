@@ -118,11 +118,7 @@ class Fitted:
 
 
 def fitted(system: str, files: Sequence[str]) -> Fitted:
-    """Calibrate a machine on measured rows.
-
-    Raises:
-        InputError: every problem of the machine and the files.
-    """
+    """Calibrate a machine on measured rows."""
     problems = Problems()
     start = problems.attempt(find_machine, system)
     sets = [problems.attempt(read_rows, file) for file in files]

@@ -51,11 +51,7 @@ def _place(recipe: Recipe, name: str) -> str:
 def difference_sheet(
     name: str, first: str, second: str, cost: str, settings: Sequence[str]
 ) -> Sheet:
-    """Tabulate a difference by kind of op, and its total.
-
-    Raises:
-        InputError: every problem of every option.
-    """
+    """Tabulate a difference by kind of op, and its total."""
     problems = Problems()
     model = problems.attempt(named_model, name)
     left, right = (problems.attempt(preset, numbers) for numbers in (first, second))

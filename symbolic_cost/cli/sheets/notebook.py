@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from functools import partial, singledispatch
 
 from sympy import Expr
 
@@ -17,8 +17,6 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.fits import Fits
 from symbolic_cost.explore.search_table import fits_sheet, search_sheet
-from symbolic_cost.jobs.answers import Answer
-from symbolic_cost.jobs.explain import Explained
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.per_token import terms_sheet
@@ -58,20 +56,17 @@ def sheet_of(value: object) -> Sheet:
         InputError: nothing shows values of its kind.
     """
     own = getattr(value, "sheet", None)
-    if not callable(own):
+    table = own() if callable(own) else own
+    if not isinstance(table, Sheet):
         raise InputError(f"a {type(value).__name__} has no table")
-    table: Sheet = own()
     return table
 
 
-@sheet_of.register
-def _answer(value: Answer) -> Sheet:
-    return value.sheet
-
-
-@sheet_of.register
-def _explained(value: Explained) -> Sheet:
-    return value.sheet
+sheet_of.register(Machine, machine_sheet_of)
+sheet_of.register(TokenFlop, terms_sheet)
+sheet_of.register(Search, search_sheet)
+sheet_of.register(Fits, fits_sheet)
+sheet_of.register(Law, partial(law_sheet, chosen=()))
 
 
 @sheet_of.register
@@ -133,28 +128,3 @@ def _conventions(value: Conventions) -> Sheet:
     ]
     columns = headed("question, answer")
     return Sheet(f"Conventions {value.name}: {value.meaning}", columns, tuple(rows))
-
-
-@sheet_of.register
-def _machine(value: Machine) -> Sheet:
-    return machine_sheet_of(value)
-
-
-@sheet_of.register
-def _token_flop(value: TokenFlop) -> Sheet:
-    return terms_sheet(value)
-
-
-@sheet_of.register
-def _search(value: Search) -> Sheet:
-    return search_sheet(value)
-
-
-@sheet_of.register
-def _fits(value: Fits) -> Sheet:
-    return fits_sheet(value)
-
-
-@sheet_of.register
-def _law(value: Law) -> Sheet:
-    return law_sheet(value, ())

@@ -191,23 +191,23 @@ def _improved(machine: Machine) -> tuple[Machine, dict[str, Symbol]]:
     def shorter(name: str, figure: Figure) -> Figure:
         return figure if figure.value == 0 else times(name, figure, -1)
 
-    reached = machine.efficiencies
-    return replace(
-        machine,
-        matrix={name: times("matrix rate", one) for name, one in machine.matrix.items()},
-        bandwidth=times("memory bandwidth", machine.bandwidth),
-        links=tuple(
-            replace(
-                link,
-                bandwidth=times(f"bandwidth of {link.name}", link.bandwidth),
-                latency=shorter(f"latency of {link.name}", link.latency),
-            )
-            for link in machine.links
-        ),
-        efficiencies=replace(
-            reached,
-            launch=shorter("time of a launch", reached.launch),
-            host=shorter("time of the host", reached.host),
-        ),
-        record=machine,
-    ), factors
+    def better(place: str, figure: Figure) -> Figure:
+        of, _, name = place.rpartition(".")
+        link = of.removeprefix("links.")
+        if of == "matrix":
+            return times("matrix rate", figure)
+        if place == "memory.bandwidth":
+            return times("memory bandwidth", figure)
+        if link != of and name == "bandwidth":
+            return times(f"bandwidth of {link}", figure)
+        if link != of and name == "latency":
+            return shorter(f"latency of {link}", figure)
+        return shorter(_TIMES[place], figure) if place in _TIMES else figure
+
+    return replace(machine.mapped(better), record=machine), factors
+
+
+_TIMES = {
+    "efficiencies.launch": "time of a launch",
+    "efficiencies.host": "time of the host",
+}

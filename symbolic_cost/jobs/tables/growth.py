@@ -27,9 +27,6 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
         name: of the cost.
         wrt: the symbol that grows.
         point: a named model at whose sizes the numbers are taken; its own unless given.
-
-    Raises:
-        InputError: unknown cost, symbol or model.
     """
     problems = Problems()
     at = None if point is None else problems.attempt(modelled, point)

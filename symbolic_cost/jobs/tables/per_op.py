@@ -21,11 +21,7 @@ FORMULAS, VALUES = "formulas", "values"
 
 
 def named_costs(names: str) -> list[NamedCost]:
-    """Return the costs of names with commas between them.
-
-    Raises:
-        UnknownNameError: every unknown cost.
-    """
+    """Return the costs of names with commas between them."""
     problems = Problems()
     costs = [problems.attempt(named_cost, name.strip()) for name in names.split(",")]
     problems.refuse()

@@ -40,11 +40,7 @@ def chosen_conventions(names: str) -> list[TokenConventions]:
 def per_token_sheet(
     model: str | Model, seq: int | None, names: str, numbers: Mapping[str, int | Fraction]
 ) -> Sheet:
-    """Tabulate the FLOP of a token: by term under one convention, else a row for each of them.
-
-    Raises:
-        InputError: every problem of the conventions or of the model.
-    """
+    """Tabulate the FLOP of a token: by term under one convention, else a row for each of them."""
     counts, refused = counted(model, seq, names, numbers)
     if names != "all" and len(counts) == 1:
         return terms_sheet(counts[0])
@@ -59,9 +55,6 @@ def counted(
 
     Returns:
         The counts, and why others are left out.
-
-    Raises:
-        InputError: every problem of the conventions or of the model.
     """
     counts, refused = [], []
     for rule in chosen_conventions(names):

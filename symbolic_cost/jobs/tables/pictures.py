@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from sympy import Add, Expr
 
+from symbolic_cost.algebra import sums
 from symbolic_cost.analysis.forms import expanded, factored, leaves
 from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.charts import Bars, Curve, Curves
@@ -81,11 +82,7 @@ def _step(answer: TimeAnswer) -> dict[str, float]:
 
 
 def scaling_curves(work: Setup, name: str, by: str) -> Curves:
-    """Return a cost over one of its symbols: the whole, and its terms by power of the symbol.
-
-    Raises:
-        InputError: unknown names, a cost without the symbol, or symbols without a number.
-    """
+    """Return a cost over one of its symbols: the whole, and its terms by power of the symbol."""
     cost, variable = named_cost(name), symbol(by)
     total = cost.total(work.rows)
     if variable not in total.free_symbols:
@@ -125,12 +122,12 @@ def _written(term: Expr, variable: Expr, power: Expr | None, x: float, y: float)
 
 def _powers(total: Expr, variable: Expr) -> Mapping[Expr, Expr]:
     """Return the terms of each power of a symbol; those that are no power of it together."""
-    powers: dict[Expr, list[Expr]] = {}
-    for term in Add.make_args(expanded(total)):
+
+    def power_of(term: Expr) -> Expr:
         coefficient, power = term.as_coeff_exponent(variable)
-        key = exact(0) if coefficient.has(variable) else power
-        powers.setdefault(key, []).append(term)
-    return {power: Add(*terms) for power, terms in powers.items()}
+        return exact(0) if coefficient.has(variable) else power
+
+    return sums((power_of(term), term) for term in Add.make_args(expanded(total)))
 
 
 def _values(work: Setup, term: Expr, variable: Expr, across: Sequence[float]) -> list[float]:

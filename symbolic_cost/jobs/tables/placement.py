@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import pairwise
 from math import prod
 
 from symbolic_cost.axes import MEANINGS
@@ -10,7 +10,8 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.catalogue import STRATEGIES
-from symbolic_cost.parallel.groups import MOST_RANKS, arranged, rank_groups
+from symbolic_cost.parallel.groups import MOST_RANKS, arranged, offsets, rank_groups
+from symbolic_cost.parallel.orders import stage_kind
 
 _SHOWN = 8
 """Replicas of a stage whose ranks are listed."""
@@ -23,7 +24,7 @@ _LISTED = 4
 
 def mesh_sheet(work: Setup) -> Sheet:
     """Tabulate the mesh axes, innermost first: ranks, what they split, and where a group lies."""
-    mesh, node = _mesh(work), _node(work)
+    mesh, node = numbered_mesh(work), _node(work)
     total = prod(mesh.values())
     used = [STRATEGIES[name] for name in work.strategy.degrees]
     meanings = {axis: entry.meaning for entry in used for axis in entry.meshes}
@@ -42,7 +43,7 @@ def mesh_sheet(work: Setup) -> Sheet:
 
 def axes_sheet(work: Setup) -> Sheet:
     """Tabulate the axes that are split: size, over which mesh axes, and size on one rank."""
-    own, mesh = work.divided.split_model, _mesh(work)
+    own, mesh = work.divided.split_model, numbered_mesh(work)
     rows: list[tuple[Cell, ...]] = []
     for name, over in work.divided.placement.axes.items():
         role = own.axes[name].role
@@ -60,32 +61,20 @@ def axes_sheet(work: Setup) -> Sheet:
 
 def stages_sheet(work: Setup) -> Sheet:
     """Tabulate the stages of the pipeline: their parts, and the ranks of each replica."""
-    mesh = _mesh(work)
+    mesh = numbered_mesh(work)
     stages = mesh.get("pp", 1)
-    kinds = work.structure.stages
     inner = [name for name in mesh if name not in ("pp", "dp", "ep", "replicas")]
     outer = [name for name in mesh if name in ("dp", "ep", "replicas")]
-    strides, step = {}, 1
-    for name, ranks in mesh.items():
-        strides[name], step = step, step * ranks
-    starts = [
-        sum(place * strides[n] for n, place in zip(reversed(outer), places, strict=True))
-        for places in product(*(range(mesh[n]) for n in reversed(outer)))
-    ]
-    shown = starts[:_SHOWN]
+    starts, members = offsets(mesh, outer), offsets(mesh, inner)
+    bases, shown = offsets(mesh, ["pp"] if "pp" in mesh else []), starts[:_SHOWN]
     rows: list[tuple[Cell, ...]] = []
     for stage in range(stages):
-        kind = kinds[0] if stage == 0 else kinds[-1] if stage == stages - 1 else kinds[1]
-        base = stage * strides.get("pp", 0)
+        base = bases[stage]
         held = ", ".join(
             part.path if count == 1 else f"{count} x {part.path}"
-            for part in work.divided.share(kind).parts
+            for part in work.divided.share(stage_kind(stage, stages)).parts
             for count in [work.value(part.repeat)]
         )
-        members = [
-            sum(place * strides[n] for n, place in zip(inner, places, strict=True))
-            for places in product(*(range(mesh[n]) for n in inner))
-        ]
         cells = (_spread(tuple(sorted(base + s + m for m in members))) for s in shown)
         rows.append((str(stage + 1), held, *cells))
     names = [f"replica {number + 1}" for number in range(len(shown))]
@@ -94,12 +83,13 @@ def stages_sheet(work: Setup) -> Sheet:
     return Sheet("Ranks of every stage", columns, tuple(rows), notes)
 
 
-def _mesh(work: Setup) -> dict[str, int]:
+def numbered_mesh(work: Setup, asking: str = "what runs where needs") -> dict[str, int]:
+    """Return the ranks of every mesh axis, innermost first."""
     mesh = {}
-    for name, degree in arranged(work.strategy.mesh, work.methods.order).items():
+    for name, degree in arranged(work.placed.mesh, work.methods.order).items():
         known = work.value(degree)
         if not known.is_Integer:
-            raise InputError(f"what runs where needs numbers: give {name} a degree, as {name}=2")
+            raise InputError(f"{asking} numbers: give {name} a degree, as in {name}=2")
         mesh[name] = int(known)
     return mesh
 

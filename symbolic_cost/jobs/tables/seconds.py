@@ -99,11 +99,7 @@ def ops_sheet(timed: Timed) -> Sheet:
 
 
 def derivative_sheet(setup: Setup, by: str) -> Sheet:
-    """Give the derivative of the step by a symbol, and the elasticity.
-
-    Raises:
-        InputError: no such symbol, or one that the step does not depend on.
-    """
+    """Give the derivative of the step by a symbol, and the elasticity."""
     timed = Timed(setup, symbol(by).name)
     if by not in timed.numbers:
         raise InputError(f"the step of this job does not depend on {by!r}")

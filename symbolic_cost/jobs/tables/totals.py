@@ -11,7 +11,7 @@ from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.emit.formulas import latex
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
 from symbolic_cost.emit.tree import tree_sheet
-from symbolic_cost.errors import InputError, Problems, unknown
+from symbolic_cost.errors import Problems
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.setup import Setup
@@ -26,7 +26,7 @@ def total_sheet(
     work = lettered(work)
     cost, total = _total(work.rows, name, phase, path)
     formula, note = formed(total, form)
-    known = cost.total(below(work.bound, path))
+    known = cost.total(work.bound.select(path=path))
     columns = (Column("cost"), Column("formula"), Column("value", "right", cost.unit))
     row = (cost.name, formula, number(known))
     notes = (note, *header(work)) if note else header(work)
@@ -48,25 +48,6 @@ def nested_sheet(work: Setup, name: str, phase: str | None) -> Sheet:
     return replace(sheet, notes=sheet.notes + header(work), names=work.names)
 
 
-def below(table: CostTable, path: str | None) -> CostTable:
-    """Return the rows of a part of the model.
-
-    Raises:
-        InputError: no such part; the closest are offered.
-    """
-    if path is None:
-        return table
-    chosen = table.select(path=path)
-    if not len(chosen):
-        prefixes = {
-            ".".join(parts[:depth])
-            for parts in (row.path.split(".") for row in table)
-            for depth in range(1, len(parts) + 1)
-        }
-        raise InputError(unknown("path", path, prefixes))
-    return chosen
-
-
 def number(expr: Expr) -> Cell:
     """Return the exact number of an expression, or nothing while symbols are left."""
     if expr.free_symbols:
@@ -79,6 +60,6 @@ def _total(
 ) -> tuple[NamedCost, Expr]:
     problems = Problems()
     cost = problems.attempt(named_cost, name, phase)
-    rows = problems.attempt(below, table, path)
+    rows = problems.attempt(lambda: table.select(path=path))
     problems.refuse()
     return cost, cost.total(rows)

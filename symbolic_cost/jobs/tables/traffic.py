@@ -6,13 +6,13 @@ from sympy import Add
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
-from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.header import header, lacking
 from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.tables.placement import numbered_mesh
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.parallel.communication import Traffic, communication_rows
-from symbolic_cost.parallel.groups import Group, arranged, rank_groups
+from symbolic_cost.parallel.groups import Group, rank_groups
 
 _SHOWN = 8
 """Groups of one mesh axis that are listed; the rest are counted."""
@@ -45,17 +45,8 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
 
 
 def groups_sheet(work: Setup, node_size: int) -> Sheet:
-    """List the rank groups of every mesh axis, and whether they cross nodes.
-
-    Raises:
-        InputError: a degree is still a symbol.
-    """
-    mesh = {}
-    for axis, degree in arranged(work.placed.mesh, work.methods.order).items():
-        known = work.value(degree)
-        if not known.is_Integer:
-            raise InputError(f"groups need numbers: give {axis} a degree, as in {axis}=2")
-        mesh[axis] = int(known)
+    """List the rank groups of every mesh axis, and whether they cross nodes."""
+    mesh = numbered_mesh(work, "groups need")
     rows: list[tuple[Cell, ...]] = []
     for axis in mesh:
         groups = rank_groups(mesh, axis, node_size)

@@ -20,6 +20,7 @@ from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
 from symbolic_cost.layers.relative import CrossAttention
+from symbolic_cost.models.build import Fields, Model, Shape, is_size
 from symbolic_cost.models.diffusion.blocks import block, ending
 from symbolic_cost.models.diffusion.transformers import (
     EMBEDDED,
@@ -37,15 +38,7 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     video,
 )
-from symbolic_cost.models.fields import Fields, is_size
-from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.einsum import einsum
-from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.op import Op
-from symbolic_cost.ops.part import Part, Place, scope
-from symbolic_cost.ops.pattern import Operand
-from symbolic_cost.ops.view import view
+from symbolic_cost.ops.declare import Op, Operand, Part, Place, einsum, pointwise, scope, view
 
 
 def pixart(fields: Fields, shape: Shape) -> Model:
@@ -124,6 +117,7 @@ def _parts(
 
 
 _ACROSS = "rms_norm_across_heads"
+_BARE = (Norm.LAYER_BARE, Norm.LAYER_BARE)
 
 
 class Steered(NamedTuple):
@@ -156,9 +150,8 @@ def wan(fields: Fields, shape: Shape, steered: Steered | None = None) -> Model:
     embedded = _image_context(fields, image.text, own)
     fields.refuse()
     attention = Joint((IMAGE,), (IMAGE,), Norm.RMS, rotated=Rotated.WHOLE, row="h d")
-    bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
     beside = prompted(Bias.BOTH, Norm.RMS, normed=normed, shown=bool(embedded))
-    ops = block(attention, MLP("gelu_tanh"), tabled_six(), bare, beside)
+    ops = block(attention, MLP("gelu_tanh"), tabled_six(), _BARE, beside)
     parts = _parts(TUBES, ops, embedded, steered)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
 
@@ -210,10 +203,7 @@ def ltx(fields: Fields, shape: Shape) -> Model:
     numbers = heads_of(fields, 32, 64) | {"n_layers": fields.size("num_layers", 28)}
     e = numbers["e"]
     fields.text("qk_norm", _ACROSS, (_ACROSS,))
-    problem = f"the prompt is projected to the width {e} of the heads together"
-    wide = fields.size("cross_attention_dim", 2048)
-    fields.require(holds=wide == e, problem=problem, name="cross_attention_dim")
-    own = {"e_x": fields.size("caption_channels", 4096), "e_s": e}
+    own = _captions(fields, e, 2048)
     own["pixels"] = fields.size("out_channels", usual.channels if is_null(fields) else 128)
     attention, perceptron = layers_of(fields)
     norm = Norm.RMS if is_affine(fields) else Norm.RMS_BARE
@@ -238,11 +228,8 @@ def allegro(fields: Fields, shape: Shape) -> Model:
     image = Sample((height, width), patch, channels, text, (frames, 1))
     numbers = heads_of(fields, 24, 96) | {"n_layers": fields.size("num_layers", 32)}
     e = numbers["e"]
-    own = {"e_x": fields.size("caption_channels", 4096), "e_s": e}
+    own = _captions(fields, e, 2304)
     own["pixels"] = fields.size("out_channels", 4) * patch**2
-    alike = fields.size("cross_attention_dim", 2304) == e
-    problem = f"the prompt is projected to the width {e} of the heads together"
-    fields.require(holds=alike, problem=problem, name="cross_attention_dim")
     thirds = e // numbers["h"] % (2 * _AXES) == 0
     problem = "three even parts are rotated"
     fields.require(holds=thirds, problem=problem, name="attention_head_dim")
@@ -250,9 +237,16 @@ def allegro(fields: Fields, shape: Shape) -> Model:
     bias = bias_of(fields)
     fields.refuse()
     attention = replace(attention, rotated=Rotated.WHOLE)
-    bare = (Norm.LAYER_BARE, Norm.LAYER_BARE)
-    ops = block(attention, perceptron, tabled_six(), bare, prompted(bias))
+    ops = block(attention, perceptron, tabled_six(), _BARE, prompted(bias))
     return declared(fields, _parts(TUBES, ops), sizes_of(image, shape, **own), numbers)
+
+
+def _captions(fields: Fields, e: int, usual: int) -> dict[str, int]:
+    """Return the widths of a prompt, which is projected to that of the heads together."""
+    problem = f"the prompt is projected to the width {e} of the heads together"
+    width = fields.size("cross_attention_dim", usual)
+    fields.require(holds=width == e, problem=problem, name="cross_attention_dim")
+    return {"e_x": fields.size("caption_channels", 4096), "e_s": e}
 
 
 _AXES = 3
@@ -271,10 +265,8 @@ def prompted(
     """Declare attention to the prompt, from x to y, behind a norm if any, and to an image."""
     at = Positions("r", "l")
     text, seen = (
-        CrossAttention(
-            at, source, PLAIN, bias=bias, width="e_s", cache=CacheKind.NOTHING, norm=norm
-        )
-        for source in (Positions(*TEXT.axes), Positions(*SHOWN.axes))
+        CrossAttention(at, one, PLAIN, bias=bias, width="e_s", cache=CacheKind.NOTHING, norm=norm)
+        for one in (Positions(*TEXT.axes), Positions(*SHOWN.axes))
     )
     cross = _two_attentions(text, seen) if shown else text.ops()
     x = "fine" if normed else "x"
@@ -304,16 +296,14 @@ def _of_data(cross: tuple[Op, ...]) -> tuple[Op, ...]:
     """Return attention to a prompt through which nothing flows back."""
 
     def data(operand: Operand) -> Operand:
-        return replace(operand, constant=operand.constant or operand.tensor in _DATA)
+        given = operand.tensor in ("prompt", "cross.read")
+        return replace(operand, constant=operand.constant or given)
 
     def inputs(op: Op) -> Op:
         pattern = replace(op.pattern, inputs=tuple(map(data, op.pattern.inputs)))
         return replace(op, pattern=pattern)
 
     return tuple(map(inputs, cross))
-
-
-_DATA = ("prompt", "cross.read")
 
 
 SHARED = (

@@ -24,11 +24,7 @@ _BESIDE = ("model.safetensors.index.json", "model.safetensors")
 
 
 def elsewhere(source: str) -> Document:
-    """Return the configuration of a source that is no config.json.
-
-    Raises:
-        InputError: every problem of what is there.
-    """
+    """Return the configuration of a source that is no config.json."""
     if source.startswith(HUB):
         return Hub(source).document()
     path = Path(source)

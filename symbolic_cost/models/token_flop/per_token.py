@@ -12,6 +12,7 @@ from functools import cached_property
 
 from sympy import Add, Expr, Mul, Symbol
 
+from symbolic_cost.checking import is_count
 from symbolic_cost.conventions.per_token import TokenConventions, token_conventions
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError, quote, refuse, unknown
@@ -54,7 +55,7 @@ class TokenFlop(NotebookTable):
         Raises:
             InputError: the model has its length as a number already.
         """
-        if length not in _symbols(self.model):
+        if length not in self.model.symbols:
             raise InputError(
                 f"model {self.model.name!r} has a length of its own: declare it with l"
             )
@@ -69,7 +70,7 @@ class TokenFlop(NotebookTable):
             InputError: no lengths, or one that is no positive integer.
         """
         chosen = tuple(lengths)
-        wrong = [one for one in chosen if not _is_count(one)]
+        wrong = [one for one in chosen if not is_count(one)]
         if wrong or not chosen:
             said = ", ".join(map(quote, wrong)) or "none"
             raise InputError(f"lengths of sequences: {said}: positive integers are accepted")
@@ -99,7 +100,7 @@ def flops_per_token(
     """
     rules = token_conventions(conventions) if isinstance(conventions, str) else conventions
     own = named_model(model) if isinstance(model, str) else model
-    symbols = {symbol.name: symbol for symbol in _symbols(own)}
+    symbols = {symbol.name: symbol for symbol in own.symbols}
     stated = {**(numbers or {}), **({} if seq is None else {"l": seq})}
     problems = [
         unknown("size of the model", name, symbols) for name in stated if name not in symbols
@@ -107,7 +108,7 @@ def flops_per_token(
     problems += [
         f"{'seq' if name == 'l' else name} = {quote(number)}: a positive integer is accepted"
         for name, number in stated.items()
-        if not _is_count(number)
+        if not is_count(number)
     ]
     refuse(problems)
     known = {**own.bindings, **stated}
@@ -116,12 +117,3 @@ def flops_per_token(
     return TokenFlop(
         own, rules, tuple(TokenTerms(with_assumed_heads(own, answers), answers).terms()), bound
     )
-
-
-def _is_count(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number > 0
-
-
-def _symbols(model: Model) -> set[Symbol]:
-    sizes = {symbol for size in model.sizes.values() for symbol in size.free_symbols}
-    return sizes | {symbol for part in model.parts for symbol in part.repeat.free_symbols}

@@ -20,6 +20,7 @@ from symbolic_cost.conventions.token_questions import (
 )
 from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Min
+from symbolic_cost.grouping import grouped
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.token_flop.states import (
     Held,
@@ -110,15 +111,11 @@ class TokenTerms:
 
     def terms(self) -> Iterator[Term]:
         """Yield every class of weights that the model has, and its attention."""
-        sums: dict[Weights, list[Expr]] = {}
-        paths: dict[Weights, list[str]] = {}
-        for kind, path, flop in self._weights():
-            sums.setdefault(kind, []).append(flop)
-            paths.setdefault(kind, []).append(path)
+        found = grouped((kind, (path, flop)) for kind, path, flop in self._weights())
         for kind in Weights:
-            if kind in sums:
-                places = tuple(dict.fromkeys(paths[kind]))
-                flop = Add(*sums[kind])
+            if kind in found:
+                places = tuple(dict.fromkeys(path for path, _ in found[kind]))
+                flop = Add(*(flop for _, flop in found[kind]))
                 said = self._deciding_answer(kind) if flop else f"not counted: {kind.meaning}"
                 yield Term(kind.value, said, flop, places)
         yield from self._attention()

@@ -3,13 +3,14 @@
 What torch.export wraps for its own purposes (gradients off, autocast) is written out in place.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from sympy import Expr, Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.errors import InputError, quote
+from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.models.traced.archive import Archive
 from symbolic_cost.models.traced.shapes import Shapes
 from symbolic_cost.records import dataclass, field
@@ -320,6 +321,14 @@ def _further(name: str, meaning: str) -> Expr:
     if name in symbols.GLOSSARY:
         return symbols.symbol(name)
     return symbols.register(name, f"{meaning} of an imported model")
+
+
+def refuse_unknown(place: str, operators: Counter[str]) -> None:
+    """Refuse operators that are not known, each with how many there are."""
+    refuse(
+        f"{place}: operator {name} is not known, {times} of it: its cost would be missing"
+        for name, times in operators.items()
+    )
 
 
 def number(size: Size) -> Expr:

@@ -115,11 +115,7 @@ class Naming:
         return bool(roles & INSIDE) or roles >= {Role.SLOT, Role.HIDDEN}
 
     def names(self, dims: Iterable[Dim], *, inside: bool) -> tuple[str, ...]:
-        """Return the names of dimensions, one after the other.
-
-        Raises:
-            PatternError: one stands twice.
-        """
+        """Return the names of dimensions, one after the other."""
         flat = self._axes(dims)
         names = tuple(self.name(axis, inside=inside) for axis in flat)
         if len(set(names)) < len(names):

@@ -6,6 +6,7 @@ a node in the middle that something else uses as well is left as it is.
 
 from collections.abc import Iterable, Mapping
 
+from symbolic_cost.grouping import grouped
 from symbolic_cost.models.traced.acts import names_in
 from symbolic_cost.models.traced.graph import Graph, Name, Node
 from symbolic_cost.models.traced.rules.pointwise import passed, rms_norm, rotation
@@ -72,11 +73,8 @@ class _Finder:
         self._makers: Mapping[str, Node] = {
             name: node for node in graph.nodes for name in node.outputs if name
         }
-        self._users: dict[str, list[Node]] = {}
-        for node in graph.nodes:
-            for arg in node.args.values():
-                for name in names_in(arg):
-                    self._users.setdefault(name.text, []).append(node)
+        taken = ((node, arg) for node in graph.nodes for arg in node.args.values())
+        self._users = grouped((name.text, node) for node, arg in taken for name in names_in(arg))
         self._compared: dict[str, bool] = {}
 
     def compared(self, name: str) -> bool:

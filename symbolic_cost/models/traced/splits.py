@@ -9,6 +9,7 @@ heads than keys. The parts together are the product: FLOP, parameters and traffi
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from symbolic_cost.grouping import grouped
 from symbolic_cost.models.traced.acts import Act, Ref, Tensor
 from symbolic_cost.models.traced.forest import Axis, Dim, Dims
 from symbolic_cost.models.traced.trace import Trace
@@ -19,10 +20,7 @@ PART = "#"
 
 def split_products(trace: Trace) -> None:
     """Write every product that is used in parts alone as products of the parts."""
-    uses: dict[Tensor, list[Act]] = {}
-    for act in trace.acts:
-        for use in act.uses:
-            uses.setdefault(use.ref.tensor, []).append(act)
+    uses = grouped((use.ref.tensor, act) for act in trace.acts for use in act.uses)
     outputs = {ref.tensor for ref in map(trace.value, trace.graph.outputs) if ref is not None}
     shared = {tensor for tensor, acts in uses.items() if tensor.weight and len(acts) > 1}
     instead: dict[int, list[Act]] = {}

@@ -7,7 +7,7 @@ from typing import Any
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.traced.acts import CHOSEN, Act, Nature, Ref, Tensor, Use, names_in, put
 from symbolic_cost.models.traced.forest import Axis, Dims, Forest
-from symbolic_cost.models.traced.graph import Graph, Name, Node, Size
+from symbolic_cost.models.traced.graph import Graph, Name, Node, Size, refuse_unknown
 
 _MISREAD = (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError)
 """What arguments raise that are not what an operator takes."""
@@ -89,12 +89,7 @@ class Trace:
             except _MISREAD as error:
                 raise InputError(self._misread(node, error)) from None
             self._check(node)
-        if strange:
-            raise InputError(
-                f"{self.graph.place}: operator {name} is not known, {times} of it: its cost would "
-                "be missing"
-                for name, times in strange.items()
-            )
+        refuse_unknown(self.graph.place, strange)
 
     def _uncosted(self, node: Node) -> None:
         """Note what computes numbers from inputs alone, without a gradient, and is not known."""

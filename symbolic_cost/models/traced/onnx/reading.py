@@ -1,14 +1,24 @@
 """From a file to the graph that a .pt2 file gives too: values with sizes, aten nodes."""
 
+import ast
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, prod
+from operator import add, mul, sub
 from typing import Any, TypeAlias
 
-from sympy import Expr, Rational
+from sympy import Expr, Integer, Rational, floor
 
 from symbolic_cost.errors import InputError, quote
-from symbolic_cost.models.traced.graph import Graph, Name, Node, Size, Value, dynamic
+from symbolic_cost.models.traced.graph import (
+    Graph,
+    Name,
+    Node,
+    Size,
+    Value,
+    dynamic,
+    refuse_unknown,
+)
 from symbolic_cost.models.traced.onnx.file import Call, OnnxFile, Shape, Stored
 from symbolic_cost.models.traced.onnx.sizes import (
     MOST,
@@ -16,9 +26,9 @@ from symbolic_cost.models.traced.onnx.sizes import (
     DataDependentError,
     Numbers,
     Sizes,
+    as_integer,
     evaluated,
 )
-from symbolic_cost.models.traced.onnx.texts import read_dim
 from symbolic_cost.models.traced.onnx.weights import parameter_names, turned, weights_of
 
 Meaning: TypeAlias = "Callable[[Reading, Call], None]"
@@ -99,12 +109,7 @@ class Reading:
                 unknown = isinstance(error, DataDependentError)
                 if not unknown or not self._assumed(call):
                     raise InputError(self._misread(call, error)) from None
-        if strange:
-            raise InputError(
-                f"{self.place}: operator {name} is not known, {times} of it: its cost would be "
-                "missing"
-                for name, times in strange.items()
-            )
+        refuse_unknown(self.place, strange)
         outputs = tuple(name for name in self.file.outputs if name in self.values)
         if not outputs:
             raise InputError(f"{self.place}: no node makes an output")
@@ -119,11 +124,7 @@ class Reading:
     # What is known of values.
 
     def sizes(self, name: str) -> Sizes:
-        """Return the sizes of a value.
-
-        Raises:
-            InputError: nothing makes it.
-        """
+        """Return the sizes of a value."""
         if name not in self.values:
             raise InputError(
                 f"{self.place}: {self.call.op} takes the value {quote(name)} before it is made"
@@ -304,3 +305,37 @@ def _exact(value: float) -> Size:
         return _ENDLESS
     number = Rational(value)
     return int(number) if number.is_Integer else number
+
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+    ast.FloorDiv: lambda one, other: floor(one / other),
+}
+
+
+def read_dim(text: str, symbols: Mapping[str, Expr], place: str) -> Size:
+    """Return the size that a text says, which is parsed and never evaluated.
+
+    Raises:
+        InputError: anything but sums, differences, products and whole quotients of known names.
+    """
+    try:
+        return as_integer(_expr(ast.parse(text.strip(), mode="eval").body, symbols))
+    except (SyntaxError, ValueError, KeyError, RecursionError, MemoryError, ZeroDivisionError):
+        raise InputError(
+            f"{place}: dimension {quote(text)} is no sum, product or whole quotient of dimensions "
+            f"of the inputs: {', '.join(symbols) or 'none is dynamic'}"
+        ) from None
+
+
+def _expr(node: ast.expr, symbols: Mapping[str, Expr]) -> Expr:
+    match node:
+        case ast.Name(id=name):
+            return symbols[name]
+        case ast.Constant(value=int(value)) if type(value) is int:
+            return Integer(value)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return _OPERATORS[type(op)](_expr(left, symbols), _expr(right, symbols))
+    raise ValueError(ast.unparse(node))

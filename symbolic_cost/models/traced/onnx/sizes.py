@@ -46,11 +46,7 @@ def product(sizes: Sequence[Size]) -> Size:
 
 
 def quotient(one: Size, other: Size) -> Size:
-    """Return an exact quotient.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Return an exact quotient."""
     if other == 0:
         raise ValueError("a size is divided by 0")
     ratio = number(one) / number(other)
@@ -60,11 +56,7 @@ def quotient(one: Size, other: Size) -> Size:
 
 
 def broadcast(*shapes: Sizes) -> Sizes:
-    """Return the sizes of a function of several tensors, aligned at the last.
-
-    Raises:
-        ValueError: they do not fit.
-    """
+    """Return the sizes of a function of several tensors, aligned at the last."""
     rank = max(map(len, shapes), default=0)
     result: list[Size] = []
     for place in range(rank):

@@ -63,11 +63,7 @@ class Wire:
     def read(
         self, message: int | memoryview, fields: Mapping[int, Callable[[Any], Any]]
     ) -> dict[int, list[Any]]:
-        """Return what some fields of a message hold, as each is read, in order; others pass.
-
-        Raises:
-            InputError: as `fields`.
-        """
+        """Return what some fields of a message hold, as each is read, in order; others pass."""
         held: dict[int, list[Any]] = {number: [] for number in fields}
         for number, value in self.fields(message):
             if number in fields:
