@@ -41,7 +41,7 @@ def read(tmp_path, text, name):
         ("--num-query-groups 2", "config.num_key_value_heads", None),  # not read without its flag
         ("--num-query-groups 2 --group-query-attention", "config.num_key_value_heads", 2),
         ("--group-query-attention", "config.num_key_value_heads", 1),
-        ("--padded-vocab-size 1001", "config.vocab_size", None),  # contradicts --vocab-size
+        ("--padded-vocab-size 1004", "config.vocab_size", 1004),  # no more is added
         ("--use-rotary-position-embeddings", "config.position_embedding", "rope"),
         ("--num-experts 4", "config.num_experts_per_tok", 2),
         ("--num-experts 4", "config.intermediate_size", 384),  # as of other layers: 4 x 96
@@ -108,6 +108,7 @@ def test_megatron(flags, target, meant, tmp_path):
          "block recomputes some of the layers"),
         ("--num-experts 8 --expert-tensor-parallel-size 2", "as all weights, is read"),
         ("--optimizer lion", "adam, sgd, muon"),
+        ("--padded-vocab-size 999", "the vocabulary of 1000 with its padding"),
         ("--exp-avg-dtype bf16", "say a precision"),
         ("\nif [ $A ]; then\nN=2\nelse\nN=4\nfi\nx --pipeline-model-parallel-size $N",
          "'<N: several values>' is not accepted"),
@@ -406,3 +407,10 @@ def test_values_on_the_next_line_and_defaults_of_variables(tmp_path):
     found = read(tmp_path, f"#!/bin/bash\ndeclare -i WIDTH=96\n{text}", "run.sh")
     assert found.config["hidden_size"] == 96
     assert found.config["num_hidden_layers"] == 16
+
+
+def test_megatron_without_a_global_batch_takes_one_microbatch_of_every_replica(tmp_path):
+    own = read(tmp_path, GPT.replace("--global-batch-size 64 ", ""), "run.sh")
+    assert own.run["microbatches"] == 1
+    job = sc.job(str(tmp_path / "run.sh"), "dp=2", system="h100")
+    assert job.time().setup.training.microbatches == 1

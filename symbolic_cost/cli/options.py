@@ -218,10 +218,12 @@ def _notated(options: Options, _: Options) -> Options:
 def _cost_options(options: Options, _: Options) -> Options:
     """Return what `check` and `derive` ask of a cost."""
     from symbolic_cost.jobs.numbers import degree_names
+    from symbolic_cost.jobs.tied import split_ties
     from symbolic_cost.numeric.assignments import parse_assignments
 
     letters = _noted(options)
-    options["numbers"] = parse_assignments(options.pop("settings"), degree_names())
+    options["ties"], settings = split_ties(options.pop("settings"))
+    options["numbers"] = parse_assignments(settings, degree_names())
     return {"asked": {**options, "notation_name": letters}}
 
 

@@ -13,7 +13,7 @@ from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.search_options import Choice, checked_space, search_of, usual
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.subject import Subject
-from symbolic_cost.jobs.build import DEFAULT_PRECISION, Modelled
+from symbolic_cost.jobs.build import USUAL_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _job_and_space(
 
 def _job(of: Job | Modelled, system: str | None) -> Job:
     if not isinstance(of, Job):
-        return job(of, system=system, precision=DEFAULT_PRECISION)
+        return job(of, system=system, precision=USUAL_PRECISION)
     if system is not None:
         raise InputError(f"system {quote(system)} is not read: the job names its own")
     return of
