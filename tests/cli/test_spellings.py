@@ -65,3 +65,9 @@ def test_the_time_of_a_step_is_read_as_a_decimal():
     step = sc.job("gpt2", "", {"b": 1}, system="h100", global_batch=2).time().step
     assert len(repr(step)) < 24
     assert step.denominator > 10**9
+
+
+def test_a_model_without_attention_names_no_kernel_of_it():
+    text = run("fit mamba-130m --system a100-80gb --gpus 2 --for b")
+    assert "optimizer adam\n" in text
+    assert "attention" not in text
