@@ -414,3 +414,15 @@ def test_megatron_without_a_global_batch_takes_one_microbatch_of_every_replica(t
     assert own.run["microbatches"] == 1
     job = sc.job(str(tmp_path / "run.sh"), "dp=2", system="h100")
     assert job.time().setup.training.microbatches == 1
+
+
+def test_shards_that_are_whole_from_forward_to_backward_are_told_from_zero_2(tmp_path):
+    text = ACCELERATE + "FSDP\nfsdp_config: {fsdp_sharding_strategy: KIND}\n"
+    own = read(tmp_path, text.replace("KIND", "SHARD_GRAD_OP"), "fsdp.yaml")
+    assert own.run["whole_weights"] == "from forward to backward"
+    assert "whole_weights" not in read(tmp_path, text.replace("KIND", "FULL_SHARD"), "f.yaml").run
+    titan = TITAN + 'fsdp_reshard_after_forward = "never"\n'
+    (tmp_path / "titan.toml").write_text(titan, encoding="utf-8")
+    job = sc.job(str(tmp_path / "titan.toml"), recompute="none")
+    (note,) = [n for n in job.model.notes if "zero=2" in n]
+    assert "keeps shards between steps" in note

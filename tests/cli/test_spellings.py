@@ -71,3 +71,27 @@ def test_a_model_without_attention_names_no_kernel_of_it():
     text = run("fit mamba-130m --system a100-80gb --gpus 2 --for b")
     assert "optimizer adam\n" in text
     assert "attention" not in text
+
+
+def test_a_degree_is_asked_for_by_the_name_of_its_strategy():
+    by_name = run("crossover llama-3-8b comm saved --in tp --strategy tp")
+    assert by_name == run("crossover llama-3-8b comm saved --in m1 --strategy tp")
+    assert "meet in m1" in by_name
+
+
+def test_where_attention_meets_the_mlp_is_positive():
+    """Both are divided by tp: no degree makes them equal."""
+    assert "attention core = MLP" not in run("scale flops_train llama-3-8b --in tp --strategy tp")
+
+
+def test_what_is_bound_is_not_asked_for_and_no_legal_size_is_told():
+    text = run("solve memory==20GiB llama-3-8b --in tp --strategy tp")
+    assert "give numbers" not in text
+    (row,) = (line for line in text.splitlines() if "legal m1" in line)
+    assert "none" in row
+
+
+def test_least_memory_of_an_encoder_and_a_decoder_is_found_at_once():
+    """The brackets of its derivative multiplied out had no end."""
+    text = run("optimum t5-small --of memory --in b --range 1:4")
+    assert "b in Max" in text
