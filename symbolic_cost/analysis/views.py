@@ -127,13 +127,14 @@ def formed(expr: Expr, form: str) -> tuple[Expr, str]:
         return expr, "as the derivation wrote it, one group per count"
     if kind == "by" and name:
         return collected(expr, symbol(name)), f"by powers of {symbol(name)}"
-    if kind == "leading" and name:
+    if kind in ("leading", "relative") and name:
         cut = smoothed(expr) if expr.has(ceiling, floor) else expr
-        leading = leading_terms(cut, name)
         padded = "" if cut is expr else "; padded sizes are taken as quotients"
+        if kind == "relative":
+            said = f"the leading term in {symbol(name)}, and the others by it"
+            return relative(cut, name), said + padded
+        leading = leading_terms(cut, name)
         return leading.terms, leading.sentence + padded
-    if kind == "relative" and name:
-        return relative(expr, name), f"the leading term in {symbol(name)}, and the others by it"
     if kind in ("by", "leading", "relative"):
         raise InputError(f"form {quote(form)}: a symbol follows, as in {kind}:l")
     raise InputError(unknown("form", form, FORMS))

@@ -15,6 +15,7 @@ from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.subject import Subject
 from symbolic_cost.jobs.build import USUAL_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
+from symbolic_cost.jobs.tied import size_symbols
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.fits import Fits
@@ -119,8 +120,7 @@ def fit(
     chosen = {"sp": (True,), "zero": (1, 3), "schedule": ("1f1b",), **(choose or {})}
     base, space = _job_and_space(of, system, (gpus, global_batch or gpus), chosen)
     run = base.setup
-    names = {s.name for size in run.model.sizes.values() for s in size.free_symbols}
-    names |= {s.name for part in run.model.parts for s in part.repeat.free_symbols}
+    names = {one.name for one in size_symbols(run.model)}
     unsaid = tuple(symbols) == USUAL
     asked = [name for name in symbols if not unsaid or name == "b" or name in names]
     return what_fits(base, usual(base.facts, space, choose or {}), asked)

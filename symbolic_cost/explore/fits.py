@@ -25,6 +25,7 @@ from symbolic_cost.explore.subject import Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Columns
 from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.tied import size_symbols
 from symbolic_cost.program.arrays import Spread
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.records import dataclass
@@ -105,8 +106,7 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
     """
     room, model = _room(base), base.setup.model
     most = base.setup.most(symbol) or LARGEST
-    names = {s.name for size in model.sizes.values() for s in size.free_symbols}
-    names |= {s.name for part in model.parts for s in part.repeat.free_symbols}
+    names = {one.name for one in size_symbols(model)}
     if symbol != "b" and symbol not in names:
         raise InputError(f"{symbol} is no size of {model.name}: {', '.join(sorted(names))}")
     best: tuple[int, Structured, Numbers] | None = None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 
-from sympy import Basic, Expr, Integer
+from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import quote, refuse
@@ -59,7 +59,7 @@ def _times(product: Expr, factor: tuple[str, str]) -> Expr:
     return product / size if sign == "/" else product * size
 
 
-def size_symbols(model: Model) -> set[Basic]:
+def size_symbols(model: Model) -> set[Symbol]:
     """Return the symbols of the axes and of the repetitions that occur."""
     lengths = (model.sizes[axis] for axis in model.axis_names if axis in model.sizes)
     sizes = (*lengths, *(part.repeat for part in model.parts))

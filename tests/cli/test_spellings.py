@@ -6,6 +6,7 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.emit.sheet import Column, Sheet
+from symbolic_cost.errors import InputError
 from symbolic_cost.symbols import symbol
 from symbolic_cost.units import Unit
 from tests.cli.test_commands import run
@@ -95,3 +96,12 @@ def test_least_memory_of_an_encoder_and_a_decoder_is_found_at_once():
     """The brackets of its derivative multiplied out had no end."""
     text = run("optimum t5-small --of memory --in b --range 1:4")
     assert "b in Max" in text
+
+
+def test_sizes_that_a_model_lacks_are_not_offered():
+    with pytest.raises(InputError, match="q is no size of gpt2: P, V, b, e, f, h, l"):
+        sc.fit("gpt2", system="h100", gpus=2, symbols=("q",))
+
+
+def test_relative_forms_take_padded_sizes_as_quotients():
+    assert "padded sizes are taken as quotients" in run("formula flops mamba2 --form relative:l")
