@@ -170,8 +170,8 @@ class Sheet:
             for place, column in enumerate(self.columns)
             if isinstance(column.unit, Unit) and all(row[place] is None for row in self.rows)
         }
-        words = re.findall(r"[\w/]+", self.title)
-        is_new = len(units) == 1 and units.isdisjoint({*words, *(w.rstrip("s") for w in words)})
+        words = (rf"(?<![\w/]){re.escape(unit)}s?(?![\w/])" for unit in units)
+        is_new = len(units) == 1 and not any(re.search(word, self.title) for word in words)
         return f"{self.title} [{units.pop()}]" if is_new and any(formulas_of(self)) else self.title
 
     @property
