@@ -47,7 +47,7 @@ def test_a_configuration_with_blocks_is_no_file_of_calculon(tmp_path):
         ("--num-query-groups 2", "config.num_key_value_heads", None),  # not read without its flag
         ("--num-query-groups 2 --group-query-attention", "config.num_key_value_heads", 2),
         ("--group-query-attention", "config.num_key_value_heads", 1),
-        ("--padded-vocab-size 1001", "config.vocab_size", None),  # contradicts --vocab-size
+        ("--padded-vocab-size 1004", "config.vocab_size", 1004),  # no more is added
         ("--use-rotary-position-embeddings", "config.position_embedding", "rope"),
         ("--num-experts 4", "config.num_experts_per_tok", 2),
         ("--num-experts 4", "config.intermediate_size", 384),  # as of other layers: 4 x 96
@@ -114,6 +114,7 @@ def test_megatron(flags, target, meant, tmp_path):
          "block recomputes some of the layers"),
         ("--num-experts 8 --expert-tensor-parallel-size 2", "as all weights, is read"),
         ("--optimizer lion", "adam, sgd, muon"),
+        ("--padded-vocab-size 999", "the vocabulary of 1000 with its padding"),
         ("--exp-avg-dtype bf16", "say a precision"),
         ("\nif [ $A ]; then\nN=2\nelse\nN=4\nfi\nx --pipeline-model-parallel-size $N",
          "'<N: several values>' is not accepted"),
@@ -412,3 +413,22 @@ def test_values_on_the_next_line_and_defaults_of_variables(tmp_path):
     found = read(tmp_path, f"#!/bin/bash\ndeclare -i WIDTH=96\n{text}", "run.sh")
     assert found.config["hidden_size"] == 96
     assert found.config["num_hidden_layers"] == 16
+
+
+def test_megatron_without_a_global_batch_takes_one_microbatch_of_every_replica(tmp_path):
+    own = read(tmp_path, GPT.replace("--global-batch-size 64 ", ""), "run.sh")
+    assert own.run["microbatches"] == 1
+    job = sc.job(str(tmp_path / "run.sh"), "dp=2", system="h100")
+    assert job.time().setup.training.microbatches == 1
+
+
+def test_shards_that_are_whole_from_forward_to_backward_are_told_from_zero_2(tmp_path):
+    text = ACCELERATE + "FSDP\nfsdp_config: {fsdp_sharding_strategy: KIND}\n"
+    own = read(tmp_path, text.replace("KIND", "SHARD_GRAD_OP"), "fsdp.yaml")
+    assert own.run["whole_weights"] == "from forward to backward"
+    assert "whole_weights" not in read(tmp_path, text.replace("KIND", "FULL_SHARD"), "f.yaml").run
+    titan = TITAN + 'fsdp_reshard_after_forward = "never"\n'
+    (tmp_path / "titan.toml").write_text(titan, encoding="utf-8")
+    job = sc.job(str(tmp_path / "titan.toml"), recompute="none")
+    (note,) = [n for n in job.model.notes if "zero=2" in n]
+    assert "keeps shards between steps" in note

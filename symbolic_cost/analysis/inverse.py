@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from sympy import Add, Expr, Integer, Mul, Number, Poly, Symbol, default_sort_key, sqrt
+from sympy import Add, Expr, Integer, Max, Min, Mul, Number, Poly, Symbol, default_sort_key, sqrt
 
 from symbolic_cost.analysis.forms import coefficients, factored
 from symbolic_cost.analysis.laurent import Terms, cleared, expression, hidden_in
@@ -189,6 +189,10 @@ def optimum(expr: Expr, by: Symbol | str) -> tuple[Extremum, ...]:
     expr = of_glossary(expr)
     if variable not in expr.free_symbols:
         raise InputError(f"the cost does not depend on {variable}")
+    bends = {node.func.__name__ for node in expr.atoms(Max, Min) if variable in node.free_symbols}
+    if bends:  # the brackets of their derivatives multiplied out take minutes
+        said = " and ".join(sorted(bends))
+        raise InputError(f"{variable} in {said}: search integers, or ask for branches")
     numerator, _ = cleared(expr.diff(variable))
     hidden = hidden_in(numerator, {variable})
     if hidden:

@@ -12,15 +12,18 @@ from sympy import (
     Mul,
     Number,
     Symbol,
+    cancel,
     ceiling,
     expand,
     floor,
+    fraction,
     preorder_traversal,
 )
 
 from symbolic_cost.analysis.forms import collected, expanded, factored, leaves, smoothed
 from symbolic_cost.analysis.laurent import Terms, expression, hidden_in, terms
 from symbolic_cost.errors import InputError, quote, unknown
+from symbolic_cost.grouping import grouped
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import named, symbol
 
@@ -92,8 +95,17 @@ def relative(expr: Expr, by: Symbol | str) -> Expr:
     first = leading_terms(expr, by).terms
     if first == 0:
         return first
-    rest = 1 + expand((expr - first) / first)
+    below = terms(expand(expr) - expand(first))
+    orders = grouped((dict(one).get(symbol(by), Integer(0)), one) for one in below)
+    parts = (expression({one: below[one] for one in own}) for own in orders.values())
+    rest = Add(1, *(_quotient(part, first) for part in parts))
     return Mul(*Mul.make_args(first), rest, evaluate=False)
+
+
+def _quotient(part: Expr, first: Expr) -> Expr:
+    """Return a quotient without common factors: term by term where the divisor is one product."""
+    over, under = fraction(cancel(part / first))
+    return factored(over) / factored(under) if under.is_Add else expand(over / under)
 
 
 def formed(expr: Expr, form: str) -> tuple[Expr, str]:
@@ -115,13 +127,14 @@ def formed(expr: Expr, form: str) -> tuple[Expr, str]:
         return expr, "as the derivation wrote it, one group per count"
     if kind == "by" and name:
         return collected(expr, symbol(name)), f"by powers of {symbol(name)}"
-    if kind == "leading" and name:
+    if kind in ("leading", "relative") and name:
         cut = smoothed(expr) if expr.has(ceiling, floor) else expr
-        leading = leading_terms(cut, name)
         padded = "" if cut is expr else "; padded sizes are taken as quotients"
+        if kind == "relative":
+            said = f"the leading term in {symbol(name)}, and the others by it"
+            return relative(cut, name), said + padded
+        leading = leading_terms(cut, name)
         return leading.terms, leading.sentence + padded
-    if kind == "relative" and name:
-        return relative(expr, name), f"the leading term in {symbol(name)}, and the others by it"
     if kind in ("by", "leading", "relative"):
         raise InputError(f"form {quote(form)}: a symbol follows, as in {kind}:l")
     raise InputError(unknown("form", form, FORMS))

@@ -136,7 +136,7 @@ def _of_ending(line: Line, ending: str) -> str:
 
 _Values = Mapping[str, Any]
 _UNREAD: tuple[tuple[str, str, Callable[[_Values], object], str], ...] = (
-    ("time", "wrt", lambda given: given["ops"], "--ops lists ops: take one of the two"),
+    ("time", "by", lambda given: given["ops"], "--ops lists ops: take one of the two"),
     (
         "formula",
         "stage",
@@ -161,7 +161,7 @@ _UNREAD: tuple[tuple[str, str, Callable[[_Values], object], str], ...] = (
 )
 
 
-_NAMES = {"per_op": "per-op", "node_size": "node-size", "point": "at"}
+_NAMES = {"per_op": "per-op", "node_size": "node-size", "point": "at", "by": "in"}
 
 
 def _unread(line: Line) -> Iterator[str]:

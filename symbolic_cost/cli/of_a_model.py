@@ -105,14 +105,14 @@ def tree(*, model: str, cost: str, phase: str | None, choices: Choices, out: Out
 
 @command("scale")
 def scale(
-    *, cost: str, model: str, wrt: str, point: str | None, choices: Choices, out: Output
+    *, cost: str, model: str, by: str, point: str | None, choices: Choices, out: Output
 ) -> None:
     """Derivative, elasticity and leading term of a cost, and where attention meets the MLP.
 
-    For example: symbolic-cost scale flops_train gpt --wrt l --at gpt3-175b
+    For example: symbolic-cost scale flops_train gpt --in l --at gpt3-175b
 
     -o FILE.svg draws the cost over the symbol, with its formula and those of its powers:
-    symbolic-cost scale flops_train gpt3-175b --wrt l -o curve.svg
+    symbolic-cost scale flops_train gpt3-175b --in l -o curve.svg
     """
     if out.is_picture:
         from symbolic_cost.emit.charts import draw_curves
@@ -120,11 +120,11 @@ def scale(
 
         if point is not None:
             raise click.UsageError("--at is not read: a curve goes around the numbers of the model")
-        out.draw(draw_curves, scaling_curves(choices.job(model), cost, wrt))
+        out.draw(draw_curves, scaling_curves(choices.job(model), cost, by))
         return
     from symbolic_cost.jobs.tables.growth import scaling_sheet
 
-    out.sheet(choices.sheet(model, lambda job: scaling_sheet(job, cost, wrt, point)))
+    out.sheet(choices.sheet(model, lambda job: scaling_sheet(job, cost, by, point)))
 
 
 @command("memory")
@@ -199,7 +199,7 @@ def time(
     model: str,
     against: tuple[str, ...],
     ops: bool,
-    wrt: str | None,
+    by: str | None,
     explain: bool,
     choices: Choices,
     trained: dict[str, Any],
@@ -214,12 +214,12 @@ def time(
     -o FILE.svg draws the parts of the step, by strategy: time llama-3-8b --global-batch 16
     --strategy tp=8 --against tp=4,dp=2 -o step.svg
     """
-    tables = ops + explain + (wrt is not None)
+    tables = ops + explain + (by is not None)
     if out.is_picture and tables:
         drawn = "-o draws the parts of a step"
-        raise click.UsageError(f"--ops, --explain and --wrt are tables: {drawn}")
+        raise click.UsageError(f"--ops, --explain and --in are tables: {drawn}")
     if tables > 1:
-        raise click.UsageError("--ops, --explain and --wrt are three tables: give one of them")
+        raise click.UsageError("--ops, --explain and --in are three tables: give one of them")
     from symbolic_cost.jobs.tables.explained import explained_sheet
     from symbolic_cost.jobs.tables.seconds import derivative_sheet, ops_sheet
 
@@ -234,8 +234,8 @@ def time(
         out.draw(draw_bars, time_bars([job.time() for job in jobs]))
         return
     run = choices.job(model, **trained)
-    if wrt is not None:
-        out.sheet(derivative_sheet(run, wrt))
+    if by is not None:
+        out.sheet(derivative_sheet(run, by))
         return
     answer = run.time()
     make = explained_sheet if explain else ops_sheet

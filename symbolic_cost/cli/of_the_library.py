@@ -6,8 +6,16 @@ from symbolic_cost.cli.options import Output, command
 
 
 @command("models")
-def models(*, out: Output) -> None:
-    """List the named models, their sizes and sources."""
+def models(*, name: str | None, out: Output) -> None:
+    """List the named models, their sizes and sources; or the sizes of one.
+
+    For example: symbolic-cost models gpt3-175b
+    """
+    if name is not None:
+        from symbolic_cost.cli.sheets.models import model_sheet
+
+        out.sheet(model_sheet(name))
+        return
     from symbolic_cost.emit.sheet import Column, Sheet
     from symbolic_cost.models.catalog import CATALOG
     from symbolic_cost.models.published_size import configured

@@ -217,10 +217,12 @@ def _notated(options: Options, _: Options) -> Options:
 def _cost_options(options: Options, _: Options) -> Options:
     """Return what `check` and `derive` ask of a cost."""
     from symbolic_cost.jobs.numbers import degree_names
+    from symbolic_cost.jobs.tied import split_ties
     from symbolic_cost.numeric.assignments import parse_assignments
 
     letters = _noted(options)
-    options["numbers"] = parse_assignments(options.pop("settings"), degree_names())
+    options["ties"], settings = split_ties(options.pop("settings"))
+    options["numbers"] = parse_assignments(settings, degree_names())
     return {"asked": {**options, "notation_name": letters}}
 
 
@@ -253,16 +255,26 @@ _BUNDLES: Mapping[str, Callable[[Options, Options], Options]] = {
 """What a command gets in place of the options of a group, beside the arguments before it."""
 
 
+def _symbol_name(by: str) -> str:
+    """Return the name of a symbol that is asked for: m1 of tp."""
+    from symbolic_cost.jobs.numbers import degree_names
+
+    return degree_names().get(by, by)
+
+
 def command(
     name: str, cls: type[click.Command] = click.Command, **settings: Any
 ) -> Callable[[Callable[..., object]], Any]:
     """Make a function a command, which takes what options.toml lists for its name."""
     listed = [*parameters(name)]
     groups = grouped((group, str(one.name)) for group, one in listed)
+    asks = any("--wrt" in one.opts for _, one in listed)
 
     def declared(function: Callable[..., object]) -> click.Command:
         @wraps(function)
         def bundled(**arguments: Any) -> object:
+            if asks and arguments.get("by"):
+                arguments["by"] = _symbol_name(arguments["by"])
             for group in filter(_BUNDLES.__contains__, groups):
                 taken = {one: arguments.pop(one) for one in groups[group]}
                 arguments |= _BUNDLES[group](taken, arguments)

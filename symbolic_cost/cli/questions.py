@@ -127,7 +127,7 @@ def solve(
 
     QUESTION compares a quantity (memory, step, a named cost) with a number and its unit.
 
-    For example: symbolic-cost solve "memory == 80 GiB" llama-3-70b --for l --strategy tp=8,sp
+    For example: symbolic-cost solve "memory == 80 GiB" llama-3-70b --in l --strategy tp=8,sp
     --set b=1
     """
     from symbolic_cost.explore.solve import solve
@@ -179,13 +179,14 @@ def _step(model: str, asked: CostRequest, step: dict[str, Any]) -> Sheet:
     """Return where the time of a step comes from."""
     from symbolic_cost.jobs.job import job
     from symbolic_cost.jobs.provenance import step_sheet
+    from symbolic_cost.jobs.tied import tied
 
     unread = {"phase": "--phase", "path": "--path", "notation_name": "--notation"}
     stray = [option for name, option in unread.items() if asked.get(name) is not None]
     if stray:
         raise click.UsageError(f"--cost step is of a whole job: {', '.join(stray)} unread")
     run = job(
-        model,
+        tied(model, asked["ties"]) if asked["ties"] else model,
         asked["strategy"],
         asked["numbers"],
         conventions=asked["conventions"] or "standard",

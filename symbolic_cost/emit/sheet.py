@@ -6,6 +6,7 @@ places, and those of a unit with its prefixes; formats for programs (json, csv) 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -169,7 +170,8 @@ class Sheet:
             for place, column in enumerate(self.columns)
             if isinstance(column.unit, Unit) and all(row[place] is None for row in self.rows)
         }
-        is_new = len(units) == 1 and not any(unit in self.title for unit in units)
+        words = (rf"(?<![\w/]){re.escape(unit)}s?(?![\w/])" for unit in units)
+        is_new = len(units) == 1 and not any(re.search(word, self.title) for word in words)
         return f"{self.title} [{units.pop()}]" if is_new and any(formulas_of(self)) else self.title
 
     @property

@@ -13,8 +13,9 @@ from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.search_options import Choice, checked_space, search_of, usual
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.subject import Subject
-from symbolic_cost.jobs.build import DEFAULT_PRECISION, Modelled
+from symbolic_cost.jobs.build import USUAL_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
+from symbolic_cost.jobs.tied import size_symbols
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.fits import Fits
@@ -118,7 +119,7 @@ def fit(
 
     chosen = {"sp": (True,), "zero": (1, 3), "schedule": ("1f1b",), **(choose or {})}
     base, space = _job_and_space(of, system, (gpus, global_batch or gpus), chosen)
-    names = {one.name for one in base.setup.model.symbols}
+    names = {one.name for one in size_symbols(base.setup.model)}
     unsaid = tuple(symbols) == USUAL
     asked = [name for name in symbols if not unsaid or name == "b" or name in names]
     return what_fits(base, usual(base.facts, space, choose or {}), asked)
@@ -140,7 +141,7 @@ def _job_and_space(
 
 def _job(of: Job | Modelled, system: str | None) -> Job:
     if not isinstance(of, Job):
-        return job(of, system=system, precision=DEFAULT_PRECISION)
+        return job(of, system=system, precision=USUAL_PRECISION)
     if system is not None:
         raise InputError(f"system {quote(system)} is not read: the job names its own")
     return of

@@ -63,11 +63,9 @@ def _subject(setup: Setup) -> Subject:
 
 def run_note(setup: Setup) -> str:
     """Say the precision, the optimizer and the kernel of attention."""
-    training = setup.training
-    return (
-        f"precision {training.precision}, optimizer {training.optimizer}, "
-        f"attention {setup.running.attention}"
-    )
+    training, kernel = setup.training, setup.running.attention
+    attention = f", attention {kernel}" if kernel else ""
+    return f"precision {training.precision}, optimizer {training.optimizer}{attention}"
 
 
 def _words(setup: Setup) -> Iterator[str]:

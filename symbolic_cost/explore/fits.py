@@ -25,7 +25,8 @@ from symbolic_cost.explore.subject import Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Columns
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.program.arrays import evaluated as run
+from symbolic_cost.jobs.tied import size_symbols
+from symbolic_cost.program.arrays import Spread
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.records import dataclass
 
@@ -105,14 +106,15 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
     """
     room, model = _room(base), base.setup.model
     most = base.setup.most(symbol) or LARGEST
-    names = {one.name for one in model.symbols}
+    names = {one.name for one in size_symbols(model)}
     if symbol != "b" and symbol not in names:
         raise InputError(f"{symbol} is no size of {model.name}: {', '.join(sorted(names))}")
     best: tuple[int, Structured, Numbers] | None = None
     each = None
     more = 0
     walked = candidates(replace(space, b=(1,)), base.facts)
-    for shape, together in all_priced(base, walked.structures, ("b", symbol)):
+    held = Subject(base.facts, lambda: replace(base.setup, machine=None))  # no times are derived
+    for shape, together in all_priced(held, walked.structures, ("b", symbol)):
         columns = columns_of(walked, shape)
         for structure in together.priced:
             tape = together.alone(structure, lambda n: n == MEMORY or n.startswith(LEGAL))
@@ -154,6 +156,7 @@ class _MemoryIn:
     def __init__(self, tape: Tape, columns: Columns, count: int, symbol: str, most: int) -> None:
         self._tape, self._columns, self._count, self._symbol = tape, columns, count, symbol
         self._most = most
+        self._bound: dict[int, Spread] = {}
 
     def largest(self, room: float) -> NDArray[np.float64]:
         """Return the largest legal size that fits, by candidate; zero where none does."""
@@ -193,8 +196,10 @@ class _MemoryIn:
             )
             for name in self._tape.inputs
         }
-        results = run(self._tape, taken, len(sizes))
-        return {name: np.broadcast_to(array, sizes.shape) for name, array in results.items()}
+        if len(sizes) not in self._bound:
+            self._bound[len(sizes)] = Spread(self._tape, [self._tape.inputs], [len(sizes)], [])
+        results = self._bound[len(sizes)]([taken])
+        return {name: np.array(np.broadcast_to(a, sizes.shape)) for name, a in results.items()}
 
 
 _MOST_GPUS = 1 << 16

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import UNSAID
+from symbolic_cost.explore.facts import run_note
 from symbolic_cost.explore.flags import megatron_flags, time_command
 from symbolic_cost.explore.objectives import MEMORY
 from symbolic_cost.explore.tally import Candidate
@@ -198,12 +199,11 @@ def fits_sheet(fits: Fits) -> Sheet:
         rows.append(("fewest GPUs", count, *_way(candidate), None, None, f"{size} per GPU"))
     setup = search.setup
     machine = "" if setup.machine is None else setup.machine.name
-    attention = setup.running.attention
     notes = (
         f"{_room(search)} per rank; one sequence per microbatch but for largest b",
         _chosen(search),
-        f"precision {setup.training.precision}, optimizer {setup.training.optimizer}",
-        f"attention {attention}; numbers of GPUs are powers of two",
+        run_note(setup),
+        "numbers of GPUs are powers of two",
         *trained(setup),
         "the largest integer that is legal and fits under any strategy chosen from",
         "the step may be slow: search looks for the shortest",

@@ -147,6 +147,8 @@ class Solved(NotebookTable):
             if size is not None and not whole:
                 value = human(Fraction(self.of.at(**{by: size})), unit)
                 rows.append((f"{name} {by}", None, size, f"{How.SEARCH.value}: {value}"))
+        if self.integer is not None and self.legal is None and not whole:
+            rows.append((f"legal {by}", None, "none", "degrees divide no size on that side"))
         if self.slope is not None and not whole:
             slope = Measured(self.slope, unit)
             rows.append((f"derivative there, per {by}", None, slope, "what jumps is flat"))
@@ -240,8 +242,8 @@ def _closed(
     numerator, _ = cleared(active - exact(asked.bound))
     try:
         roots = positive_roots(numerator, by)
-    except InputError as error:
-        return None, str(error)
+    except InputError:
+        return None, f"this equation has no exact solution for {by}"
     for root in roots:
         value = root.xreplace(numbers)
         near = abs(value - integer) if value.is_number else None

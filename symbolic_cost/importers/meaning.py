@@ -87,8 +87,15 @@ def accelerate(values: Values, refuse: Refuse) -> None:
         return
     if kind != "MEGATRON_LM" and values.get("run.precision") in ("bf16", "fp16"):
         values["run.policy"] = "bf16-fsdp"  # of as many bytes in either
+    _not_resharded(values)
     if said.get("offload") is True:
         values["run.offload"] = _STATES
+
+
+def _not_resharded(values: Values) -> None:
+    """Tell shards of FSDP that are whole from forward to backward from ZeRO's whole weights."""
+    if values.get("degrees.zero") == _WEIGHTS - 1:
+        values["run.whole_weights"] = "from forward to backward"
 
 
 def nanotron(values: Values, refuse: Refuse) -> None:
@@ -144,6 +151,7 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     after = {"always": 3, "never": 2, "default": 3 if values.get("degrees.pp", 1) == 1 else 2}
     if values.get("degrees.zero"):
         values["degrees.zero"] = after.get(str(said.get("regathers", "default")), 3)
+        _not_resharded(values)
     schedule = str(said.get("schedule", "1F1B"))
     named = {"1F1B": "1f1b", "GPipe": "gpipe", "ZBVZeroBubble": "zb-v"}
     if values.get("degrees.pp", 1) != 1 and schedule == "Interleaved1F1B":

@@ -32,6 +32,8 @@ def megatron(values: Values, refuse: Refuse) -> None:
     _context(values, said.get("context", "p2p"), refuse)
     _stages(values, said, refuse)
     _again(values, said, refuse)
+    if "run.global_batch" not in values:
+        values["run.microbatches"] = 1  # Megatron's default: a microbatch of every replica
     # What FSDP keeps in shards.
     levels = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
     if said.get("fsdp") is True:
@@ -73,9 +75,13 @@ def _widths(values: Values) -> None:
 
 def padded(values: Values) -> None:
     """Take the sequence for missing positions, and pad the vocabulary as Megatron does."""
+    _take_positions(values)
+    pad(values, _MULTIPLE)
+
+
+def _take_positions(values: Values) -> None:
     if is_size(values.get("run.sequence")):
         values.setdefault("config.max_position_embeddings", values["run.sequence"])
-    pad(values, _MULTIPLE)
 
 
 def pad(values: Values, usual: int) -> None:
@@ -203,7 +209,11 @@ def _megatron_bytes(values: Values, said: Values, refuse: Refuse) -> None:
         said.get("implementation") == "local" and not said.get("flash") and not backend
     ):
         values["run.attention"] = "eager"
-    if not said.get("padded"):
+    if not is_size(said.get("padded")):
         padded(values)
-    elif is_size(values.get("run.sequence")):
-        values.setdefault("config.max_position_embeddings", values["run.sequence"])
+        return
+    words = values.get("config.vocab_size", said["padded"])
+    if not is_size(words) or said["padded"] < words:
+        refuse("said.padded", f"the vocabulary of {words} with its padding is read")
+    values["config.vocab_size"] = said["padded"]
+    _take_positions(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,6 @@ from symbolic_cost.parallel.moments import peak
 from symbolic_cost.records import dataclass
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     import pandas as pd
 
     from symbolic_cost.jobs.timed import Timed
@@ -108,6 +107,20 @@ class MemoryAnswer(Answer):
         return self.setup.value(peak(self.rows))
 
 
+class Exact(Fraction):
+    """A fraction that is read as a decimal, though it may have a hundred digits.
+
+    >>> Exact(1, 3), Exact(1, 3) == Fraction(1, 3)
+    (Exact(0.333333333333), True)
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Print twelve digits."""
+        return f"Exact({float(self):.12g})"
+
+
 @dataclass(frozen=True)
 class TimeAnswer(Answer):
     """How long a step takes.
@@ -148,7 +161,10 @@ class TimeAnswer(Answer):
     def number(self, name: str) -> Fraction | int | Expr:
         """Return the number of a definition, such as "bubble" [s] or "mfu"."""
         number = self.timed.numbers[name]
-        return value(number) if number.is_Rational else number
+        if not number.is_Rational:
+            return number
+        exact = value(number)
+        return exact if isinstance(exact, int) else Exact(exact)
 
     def costs(self, **prices: float | str) -> Costs:
         """Return what one step costs on all ranks: dollars, energy and carbon.

@@ -31,7 +31,7 @@ from symbolic_cost.systems.methods import Methods
 from symbolic_cost.systems.overlap import HOST, Overlap, overlap
 from symbolic_cost.systems.records import find_machine
 from symbolic_cost.systems.rooflines import MAXIMUM, Roofline, roofline
-from symbolic_cost.systems.stacks import Stack, stack, usual, usual_attention
+from symbolic_cost.systems.stacks import Stack, stack, usual, usual_attention, usual_precision
 
 
 @runtime_checkable
@@ -51,7 +51,8 @@ class Options(TypedDict, total=False):
     Attributes:
         system: machine, or the path of its TOML file.
         conventions: preset of counting conventions.
-        precision: of training; where none is given, tables have the bytes of the conventions.
+        precision: of training, or "usual", that of the stack; where none is given, tables have
+            the bytes of the conventions.
         microbatches: of one step and pipeline.
         global_batch: sequences of one step; gives the microbatches.
         offload: quantities kept in the memory of the host.
@@ -96,7 +97,8 @@ class Options(TypedDict, total=False):
     train: str | None
 
 
-DEFAULT_PRECISION = "bf16-mixed"
+USUAL_PRECISION = "usual"
+"""The precision of the stack."""
 
 
 def modelled(model: Modelled) -> Model:
@@ -128,9 +130,9 @@ def setup(
     mesh = problems.attempt(_named, parse_strategy, strategy)
     counting = problems.attempt(_named, preset, options.get("conventions", "standard"))
     machine = problems.attempt(_named, find_machine, options.get("system"))
-    training = problems.attempt(_training, options, mesh)
     methods = problems.attempt(_methods, options, mesh, machine)
     runs = getattr(methods, "stack", None)  # nothing where options are refused
+    training = problems.attempt(_training, options, mesh, runs)
     named = options.get("attention", usual_attention(runs))
     attention = None if named is None else problems.attempt(kernel, named)
     stage = problems.attempt(stage_of, options.get("stage", "first"))
@@ -187,10 +189,10 @@ def _named(look_up: Callable[[str], Any], given: object) -> Any:  # noqa: ANN401
     return look_up(given) if isinstance(given, str) else given
 
 
-def _training(options: Options, strategy: Strategy | None) -> Training:
+def _training(options: Options, strategy: Strategy | None, runs: Stack | None) -> Training:
     problems, precise = Problems(), options.get("precision")
     names: dict[str, Any] = {
-        "precision": DEFAULT_PRECISION if precise is None else precise,
+        "precision": usual_precision(runs) if precise in (None, USUAL_PRECISION) else precise,
         "optimizer": options.get("optimizer", "adam"),
         "schedule": options.get("schedule", "1f1b"),
     }

@@ -27,7 +27,7 @@ from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
-from symbolic_cost.systems.stacks import ROOFLINE
+from symbolic_cost.systems.stacks import ROOFLINE, stack_name, usual_precision
 
 
 def header(setup: Setup) -> tuple[str, ...]:
@@ -152,7 +152,10 @@ def without_number(names: Sequence[str]) -> str:
 
 def _elements(setup: Setup) -> str:
     if setup.precise:
-        return f"bytes of precision {setup.training.precision}"
+        chosen, runs = setup.training.precision, setup.methods.stack
+        is_own = usual_precision(None) != chosen == usual_precision(runs)
+        usual = f", usual under stack {stack_name(runs)}" if is_own else ""
+        return f"bytes of precision {chosen}{usual}"
     return "bytes of the conventions; --precision takes those of a training run"
 
 

@@ -13,7 +13,7 @@ from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.errors import looked_up
 from symbolic_cost.jobs.answers import Answer, MemoryAnswer, TimeAnswer
 from symbolic_cost.jobs.batch import with_batch
-from symbolic_cost.jobs.build import Modelled, Options, setup
+from symbolic_cost.jobs.build import USUAL_PRECISION, Modelled, Options, setup
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.ops.derive import cost as derived
@@ -21,7 +21,7 @@ from symbolic_cost.ops.graph import ALL
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import Recompute
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.systems.stacks import stack_name, usual, usual_attention
+from symbolic_cost.systems.stacks import stack_name, usual, usual_attention, usual_precision
 
 
 class Changes(Options, total=False):
@@ -145,6 +145,8 @@ class Job(Setup):
             del options["stack"]  # nobody said it
         if "stack" in changes and self.attention == usual_attention(runs):
             del options["attention"]
+        if self.precise and training.precision == usual_precision(runs):
+            options["precision"] = USUAL_PRECISION
         places = {"model": self.model, "strategy": self.strategy, "numbers": self.numbers}
         return job(**{**places, **options, **changes})  # type: ignore[arg-type]  # job checks them
 

@@ -14,6 +14,7 @@ from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import Problems
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job, job
+from symbolic_cost.jobs.tied import tied
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import symbol
@@ -27,6 +28,7 @@ class CostRequest(TypedDict, total=False):
     strategy: as of `jobs.job.job`.
     notation_name: whose letters, sizes, conventions and kernel hold where none are given: a name,
         a TOML file or a notation.
+    ties: sizes that others say, by symbol name, as {f: 4*e}.
     numbers: by symbol name.
     conventions: of counting; those of the notation, or standard.
     attention: kernel; that of the notation, or flash.
@@ -37,6 +39,7 @@ class CostRequest(TypedDict, total=False):
     phase: str | None
     strategy: str
     notation_name: str | Notation | None
+    ties: Mapping[str, Expr]
     numbers: Mapping[str, int | Fraction] | None
     conventions: str | None
     attention: str | None
@@ -99,7 +102,8 @@ def subject(
     def make() -> Job:
         recompute = asked.get("recompute") or "none"
         more = {"conventions": rules, "attention": kernel, "recompute": recompute}
-        return job(model, asked.get("strategy") or "", asked.get("numbers"), **more)  # type: ignore[arg-type]
+        own = tied(model, asked["ties"]) if asked.get("ties") else model
+        return job(own, asked.get("strategy") or "", asked.get("numbers"), **more)  # type: ignore[arg-type]
 
     run = problems.attempt(make)
     problems.refuse()

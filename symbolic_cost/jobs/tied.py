@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.errors import quote, refuse
@@ -59,6 +59,13 @@ def _times(product: Expr, factor: tuple[str, str]) -> Expr:
     return product / size if sign == "/" else product * size
 
 
+def size_symbols(model: Model) -> set[Symbol]:
+    """Return the symbols of the axes and of the repetitions that occur."""
+    lengths = (model.sizes[axis] for axis in model.axis_names if axis in model.sizes)
+    sizes = (*lengths, *(part.repeat for part in model.parts))
+    return set().union(*(size.free_symbols for size in sizes))
+
+
 def tied(model: Modelled, ties: Mapping[str, Expr]) -> Model:
     """Return a model in which some sizes are others times numbers.
 
@@ -67,9 +74,7 @@ def tied(model: Modelled, ties: Mapping[str, Expr]) -> Model:
     """
     own = modelled(model)
     meant = {symbol(name): size for name, size in ties.items()}
-    lengths = (own.sizes[axis] for axis in own.axis_names if axis in own.sizes)
-    sizes = (*lengths, *(part.repeat for part in own.parts))
-    known = set().union(*(size.free_symbols for size in sizes))
+    known = size_symbols(own)
     problems = []
     for one, size in meant.items():
         said = f"{one} = {plain(size)}"

@@ -34,7 +34,7 @@ def parse_assignments(
     for text in (piece for whole in texts for piece in whole.split(",")):
         match = _ASSIGNMENT.fullmatch(text) if len(text) <= _LONGEST else None
         if match is None or ((match["rate"] or match["power"]) and _counts(match["name"])):
-            problems.append(f"{_quoted(text)} is not an assignment: {_ACCEPTED}")
+            problems.append(f"{_quoted(text)} is not an assignment: {_ACCEPTED}{_meant(text)}")
         elif match["name"] in values:
             problems.append(
                 f"{text.strip()!r} gives {match['name']} a second number: one is accepted"
@@ -53,6 +53,17 @@ def parse_assignments(
 def _counts(name: str) -> bool:
     """Tell whether a symbol counts something; rates alone may be written as 3e14 or 0.5."""
     return name not in GLOSSARY or GLOSSARY[name].integer
+
+
+_JOINED = re.compile(r"\s*([A-Za-z]\w*)\s*=\s*([0-9]{1,9})([A-Za-z]\w*)\s*", re.ASCII)
+
+
+def _meant(text: str) -> str:
+    """Say how a product of sizes is written, where one is meant: f=4e."""
+    read = _JOINED.fullmatch(text[:_LONGEST])
+    if read is None or not {read[1], read[3]} <= GLOSSARY.keys():
+        return ""
+    return f"; a product names its sign: {read[1]}={read[2]}*{read[3]}"
 
 
 def _quoted(text: str) -> str:

@@ -109,6 +109,7 @@ class Stack:
         overlap: what of a communication is hidden where the job does not say, as of `overlap`.
         gradients: bytes of an element of a gradient that is reduced.
         steal: part of hidden communication by which computing beside it is slower.
+        precision: policy of training where none is said.
         machines: kinds of machines that it runs on.
         sources: key of the source of every fact.
     """
@@ -135,6 +136,7 @@ class Stack:
     overlap: str
     gradients: Expr
     steal: Expr
+    precision: str
     machines: tuple[str, ...]
     sources: Mapping[str, str] = field(hash=False)
 
@@ -185,6 +187,11 @@ def usual(machine: Machine | None, shape: Roofline = MAXIMUM) -> str:
 def usual_attention(runs: Stack | None) -> str:
     """Return the kernel of attention cores that runs under a stack, "eager" or "flash"."""
     return EAGER if runs is not None and runs.attention == EAGER else "flash"
+
+
+def usual_precision(runs: Stack | None) -> str:
+    """Return the precision policy of training that is usual under a stack."""
+    return (runs or _stacks()[UNKNOWN]).precision
 
 
 def _has_kernels(machine: Machine) -> bool:

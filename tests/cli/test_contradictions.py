@@ -42,7 +42,7 @@ CONTRADICTIONS = [
         "time gpt2 --global-batch 64 --set M=3",
         "global batch 64 makes 64 microbatches, M=3 is given",
     ),
-    ("time gpt2 --global-batch 4 --ops --wrt l", "--wrt 'l' is not read: --ops"),
+    ("time gpt2 --global-batch 4 --ops --in l", "--in 'l' is not read: --ops"),
     ("time gpt2 --global-batch 4 --overlap tp=full", "the strategy has no mesh axis tp"),
     (
         "time gpt2 --global-batch 4 --strategy dp=2 --overlap dp=full,dp=none",

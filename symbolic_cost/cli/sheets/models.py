@@ -10,6 +10,7 @@ from symbolic_cost.errors import Problems
 from symbolic_cost.importers.recipe import Recipe
 from symbolic_cost.jobs.numbers import checked_numbers
 from symbolic_cost.jobs.tables.totals import number
+from symbolic_cost.jobs.tied import size_symbols
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.compare import compare_conventions
 from symbolic_cost.models.shape import TRAINING
@@ -17,7 +18,20 @@ from symbolic_cost.numeric.assignments import parse_assignments
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 from symbolic_cost.units import Unit, human
+
+
+def model_sheet(name: str) -> Sheet:
+    """Tabulate the sizes of a model: its parameters, and every symbol with its meaning."""
+    own = named_model(name)
+    rows: list[tuple[Cell, ...]] = [
+        (str(one), own.bindings.get(one.name), GLOSSARY[one.name].meaning)
+        for one in in_glossary_order(size_symbols(own))
+    ]
+    params = bind(cost(own, MODEL_FLOP).total("parameter"), own.bindings)
+    rows.append(("parameters", params, f"{int(params):,}" if params.is_Integer else ""))
+    return Sheet(f"Sizes of {own.name}", headed("symbol, size>, meaning"), tuple(rows), own.notes)
 
 
 def recipe_sheet(recipe: Recipe) -> Sheet:

@@ -50,7 +50,8 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
     if attention.has(grown) and mlp != 0:
         label = f"attention core = MLP at {wrt}"
         solutions = _solutions(attention, mlp, wrt)
-        rows += [(label, point, number(work.value(point))) for point in solutions]
+        values = ((point, work.value(point)) for point in solutions)
+        rows += [(label, one, number(at)) for one, at in values if at.is_positive is not False]
     title = f"Scaling of {cost.name} [{cost.unit}] of {work.share.name} with {wrt}"
     steps = () if smoothed(stepped) == stepped else (_SMOOTHED,)
     return Sheet(title, headed("quantity, formula, value>"), tuple(rows), steps + header(work))
