@@ -48,9 +48,9 @@ def _kernels(folder: Path) -> dict[str, Any]:
     files = {file: fit["read"](folder, file) for file in set(KINDS.values())}
     for name in names:
         for kind, file in KINDS.items():
-            kernel = fit["NARROW"].get(name, fit["CUBLAS"])
             rows = [row for row in files[file] if row["machine"] == name]
-            rows = [r for r in rows if r.get("dtype") != "fp8" or r.get("kernel") == kernel]
+            if file == "gemm":
+                rows = fit["of_products"](rows, name)
             if kind == "products fp8" and "fp8" not in sc.systems.machine(name).matrix:
                 continue
             tables[name, kind] = rows
