@@ -268,6 +268,11 @@ class Rates:
             kind, size, hops, slowness, routing
         )
 
+    def copied(self, size: Expr) -> Expr:
+        """Return the time of passes that copy, cast or scale [s], from what they move [byte]."""
+        share = self.kernels.passes["addition"] * self.kernels.machine.bandwidth.value
+        return size / share
+
     def update(self, work: Work) -> Expr:
         """Return the time of work on all weights together [s]: passes as additions are."""
         share = self.kernels.passes["addition"] * self.kernels.machine.bandwidth.value

@@ -108,6 +108,9 @@ class Stack:
         dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
         overlap: what of a communication is hidden where the job does not say, as of `overlap`.
         gradients: bytes of an element of a gradient that is reduced.
+        gathered: bytes that copies move per byte of a unit's gathered weights.
+        reduced: bytes that copies, casts and scalings move per byte of a unit's gradients that are
+            reduced before the step's end.
         steal: part of hidden communication by which computing beside it is slower.
         machines: kinds of machines that it runs on.
         sources: key of the source of every fact.
@@ -134,6 +137,8 @@ class Stack:
     dispatch: str
     overlap: str
     gradients: Expr
+    gathered: Expr
+    reduced: Expr
     steal: Expr
     machines: tuple[str, ...]
     sources: Mapping[str, str] = field(hash=False)
