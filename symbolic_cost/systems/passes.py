@@ -199,11 +199,11 @@ class StagePasses:
         )
         if size == 0:
             return size
-        return self.to.add(f"{label}.copied", mul(self.to[f"{SLOWNESS}.{PASSING}"], rates.copied(size)))
+        return self.to.add(
+            f"{label}.copied", mul(self.to[f"{SLOWNESS}.{PASSING}"], rates.copied(size))
+        )
 
-    def _bundled(
-        self, label: str, moved: Mapping[_Group, Sequence[Expr]]
-    ) -> Mapping[str, Expr]:
+    def _bundled(self, label: str, moved: Mapping[_Group, Sequence[Expr]]) -> Mapping[str, Expr]:
         """Define the collectives of a part's weights, by mesh axis: one of each kind."""
         took: dict[str, Expr] = {}
         for (meshes, kind, _), messages in moved.items():
