@@ -60,7 +60,8 @@ WHERE = """\
   times what is predicted, in proportion to the width. The product of the vocabulary runs at 70
   TFLOP/s there and at full rate from two ranks on, as one with 50257 columns would that are not
   padded. With that rate for it single-node errors fall to 7.0 % and multi-node ones rise to 7.6 %,
-  where one rank shows nothing of it: which runs pad is not on record, so that all do here.
+  where one rank shows nothing of it. Its data are said to be of Megatron-DeepSpeed, which pads
+  unless told otherwise, so that all do here.
 * Where the host stops setting the pace, two to four sequences per microbatch, errors change sign
   with the width: one time per op stands for all kernels.
 * Between nodes a few runs are far off, most of all the one with 64 sequences per microbatch: it

@@ -17,7 +17,7 @@ Measured kernels differ by kind and shape, each in the same way on every device:
 
 The parameters are fitted to kernels alone (`kernel_fit`), never to steps; kernels.toml says to how
 many and how well. For example 4096 x 4096 x 4096 in bf16 on h100: 1.37e11 FLOP at
-0.829/((1 + 1.7e5/1.7e7)(1 + 111/4096)) = 0.80 of 989 TFLOP/s and 3 us for the call make 0.18 ms,
+0.803/((1 + 6e4/1.7e7)(1 + 72/4096)) = 0.79 of 989 TFLOP/s and 4 us for the call make 0.18 ms,
 and operands that no cache has 0.02 more.
 """
 
@@ -72,7 +72,7 @@ class Kernels:
         calls: collectives inside one domain; None where the record's own links are all there is.
         origin: machine whose kernels were measured; another one where these were not.
         errors: mean relative error of the fit by kind, and how many kernels were fitted.
-        saved: part of the time of attention in forward that faster exponentials save.
+        saved: part of the time of attention in forward in 16 bits that faster exponentials save.
         second: bandwidth of the second-level cache [byte/s]; None where it is not on record.
     """
 

@@ -1,6 +1,6 @@
 """Passes of one pipeline stage and microbatch, as definitions of a chain."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from sympy import Expr, Integer
@@ -14,9 +14,10 @@ from symbolic_cost.ops.update import TRAFFIC
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.table import StageCosts
 from symbolic_cost.records import dataclass
+from symbolic_cost.symbols import Active
 from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.offload import Offload
-from symbolic_cost.systems.pricing import HOST, SLOWNESS
+from symbolic_cost.systems.pricing import HOST, PASSING, SLOWNESS
 from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.times import (
     OpTime,
@@ -34,6 +35,10 @@ PASSES: Mapping[str, tuple[Phase, ...]] = {
     "weight gradients": (Phase.BACKWARD_WEIGHT,),
 }
 """What the three passes of a schedule run; recomputation comes before backward."""
+
+
+_Group = tuple[tuple[str, ...], CollectiveKind, Expr]
+"""Mesh axes of a collective, its kind and how many ranks it has."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,11 @@ class StagePasses:
         known = self._shapes(costs.part)
         ops = op_times(costs.once, timing, self.to, known)
         busy, exposed, issued, synced = {}, {}, {}, {}
+        moved = {name: self._moved(name, costs) for name in PASSES}
         for name, phases in PASSES.items():
             mine = [op for op in ops if op.phase in phases]
-            busy[name] = self.to.add(f"{path}.{name}.busy", add(*(op.busy for op in mine)))
+            terms = (*(op.busy for op in mine), self._copied(f"{path}.{name}", moved[name]))
+            busy[name] = self.to.add(f"{path}.{name}.busy", add(*terms))
             waits = add(*(op.exposed for op in mine))
             if timing.rates is not None:
                 hidden = add(*(op.communication for op in mine)) - waits
@@ -124,7 +131,7 @@ class StagePasses:
             exposed[name] = self.to.add(f"{path}.{name}.exposed", waits)
             issued[name] = add(*(op.issued for op in mine))
             synced[name] = self._synced(f"{path}.{name}", mine, known)
-        bundled = {name: self._bundled(path, name, costs) for name in PASSES}
+        bundled = {name: self._bundled(f"{path}.{name}", own) for name, own in moved.items()}
         return PartTimes(tuple(ops), busy, exposed, bundled, issued, synced)
 
     def _shapes(self, part: Part) -> Around:
@@ -160,26 +167,50 @@ class StagePasses:
         took = mul(add(*(op.issued for op in mine)), host, self._slowness)
         return self.to.add(f"{name}.synced", Max(0, took - add(*(op.busy for op in mine))))
 
-    def _bundled(self, path: str, name: str, costs: PartCosts) -> Mapping[str, Expr]:
-        """Define the collectives of a part's weights in a pass, by mesh axis: one of each kind.
+    def _moved(self, name: str, costs: PartCosts) -> dict[_Group, list[Expr]]:
+        """Return the messages of a part's weights in a pass, by group and kind [byte].
 
         Of four blocks that run again in a row, three are gathered once more.
         """
-        timing = self.setting.timing
         every = self.setting.training.recompute.every
-        sizes: dict[tuple[tuple[str, ...], CollectiveKind], list[Expr]] = {}
+        sizes: dict[_Group, list[Expr]] = {}
         for row in costs.once:
-            move = row.collective
+            move, timing = row.collective, self.setting.timing
             if row.phase in PASSES[name] and move and not row.per_step and bundles(timing, move):
                 share = 1 - 1 / every if row.phase is Phase.RECOMPUTE else Integer(1)
                 size = mul(share, move.calls, move.message, self.setting.reduced(row.phase))
-                sizes.setdefault((move.meshes, move.kind), []).append(size)
+                sizes.setdefault((move.meshes, move.kind, move.ranks), []).append(size)
+        return sizes
+
+    def _copied(self, label: str, moved: Mapping[_Group, Sequence[Expr]]) -> Expr:
+        """Define the time in which units are copied from and to their messages [s]."""
+        rates = self.setting.timing.rates
+        if rates is None:
+            return Integer(0)
+        share = {
+            CollectiveKind.ALL_GATHER: rates.stack.gathered,
+            CollectiveKind.REDUCE_SCATTER: rates.stack.reduced,
+        }
+        size = add(
+            *(
+                mul(share.get(kind, Integer(0)), Active(ranks), add(*sizes))
+                for (_, kind, ranks), sizes in moved.items()
+            )
+        )
+        if size == 0:
+            return size
+        return self.to.add(
+            f"{label}.copied", mul(self.to[f"{SLOWNESS}.{PASSING}"], rates.copied(size))
+        )
+
+    def _bundled(self, label: str, moved: Mapping[_Group, Sequence[Expr]]) -> Mapping[str, Expr]:
+        """Define the collectives of a part's weights, by mesh axis: one of each kind."""
         took: dict[str, Expr] = {}
-        for (meshes, kind), messages in sizes.items():
-            label, group = f"{path}.{name}.{kind}", "+".join(meshes)
-            size = self.to.add(f"{label}.{group}.message", add(*messages))
-            time = sent_time(kind, meshes, size, timing, self.to)
-            once = self.to.add(f"{label}.{group}", time)
+        for (meshes, kind, _), messages in moved.items():
+            group = "+".join(meshes)
+            size = self.to.add(f"{label}.{kind}.{group}.message", add(*messages))
+            time = sent_time(kind, meshes, size, self.setting.timing, self.to)
+            once = self.to.add(f"{label}.{kind}.{group}", time)
             took[meshes[-1]] = took.get(meshes[-1], Integer(0)) + once
         return took
 

@@ -108,6 +108,9 @@ class Stack:
         dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
         overlap: what of a communication is hidden where the job does not say, as of `overlap`.
         gradients: bytes of an element of a gradient that is reduced.
+        gathered: bytes that copies move per byte of a unit's gathered weights.
+        reduced: bytes that copies, casts and scalings move per byte of a unit's gradients that are
+            reduced before the step's end.
         steal: part of hidden communication by which computing beside it is slower.
         precision: policy of training where none is said.
         machines: kinds of machines that it runs on.
@@ -135,6 +138,8 @@ class Stack:
     dispatch: str
     overlap: str
     gradients: Expr
+    gathered: Expr
+    reduced: Expr
     steal: Expr
     precision: str
     machines: tuple[str, ...]

@@ -429,3 +429,30 @@ def test_rates_that_are_missing_or_no_rates_are_refused(rates, told):
     """Of a record that a user wrote."""
     with pytest.raises(InputError, match=told):
         kernels(replace(machine("h100"), kernels=rates))
+
+
+@pytest.mark.parametrize(
+    ("runs", "gathering", "reducing"),
+    [
+        ("llm-foundry", 0, (2 + 2) + (2 + 4) + (4 + 4)),  # joined, cast, divided
+        ("llm-foundry-2022", 0, (2 + 2) + (2 + 2)),  # reduced in 16 bits: nothing to cast
+        ("torchtitan", 2 + 2, 2 + 4),  # copied out; cast on its way in
+    ],
+)
+def test_units_of_fsdp_are_copied_from_and_to_their_messages(runs, gathering, reducing):
+    """Bytes per weight of a block that PyTorch moves beside what goes over the wire."""
+    job = sc.job(
+        *("gpt2", "dp=8,zero=3", {"b": 1}),
+        system="h100",
+        stack=runs,
+        precision="bf16-mixed",
+        microbatches=2,
+    )
+    weights = 12 * 768**2 + 13 * 768
+    rate = kernel_rates("passes")["addition"] * float(machine("h100").bandwidth.value)
+    time = job.time()
+    for name, size in (("forward", gathering), ("weight gradients", reducing)):
+        took = float(time.number(f"block.{name}.copied")) if size else 0
+        assert took == pytest.approx(size * weights / rate)
+    alone = job.replace(strategy="dp=1").time().timed.numbers
+    assert not any(name.endswith(".copied") for name in alone)
