@@ -36,7 +36,6 @@ from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.models.decoders.mixers import letters_of
 from symbolic_cost.models.encoder_decoders.sizes import Sizes
 from symbolic_cost.models.encoders.encoder import ATTENTION, SEQUENCE, SPAN, TANH
-from symbolic_cost.ops.cache import uncached
 from symbolic_cost.ops.declare import Op, dropout, pointwise
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import OUTSIDE, Part, Place
@@ -137,8 +136,6 @@ class Seq2Seq:
         parts = [] if sizes.cached is not None else [*self._encoder(sizes)]
         if not alone:
             parts += self._decoder(sizes)
-        if head in (SEQUENCE, SPAN):
-            parts = [replace(part, ops=uncached(part.ops)) for part in parts]
         if head in self.heads:
             ops = self.heads[head].ops()
             names = TO_TARGET | sizes.own_axes()
