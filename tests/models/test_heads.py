@@ -103,6 +103,12 @@ def test_a_text_model_has_no_images():
         count(config("BertModel"), 1, 64, image_tokens=16)
 
 
+@pytest.mark.parametrize("name", ["MvpForQuestionAnswering", "MvpForSequenceClassification"])
+def test_an_mvp_that_classifies_takes_no_cache_for_a_further_step(name):
+    counts = count(config(name), 1, 64)
+    assert (counts["flops_decode"], counts["kv_cache_elements"]) == (None, 0)
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "text"),
     [

@@ -88,6 +88,7 @@ def test_null_is_false_where_the_family_says_true():
         ("led/a", "attention_window", 7, "an even window above 2, alike in all 4 layers"),
         ("mobilebert/a", "use_bottleneck", False, "only true is declared"),
         ("mobilebert/a", "embedding_size", 96, "a width below the 96 of hidden_size"),
+        ("fnet/a", "embedding_size", 16, "not understood for fnet"),
         ("timesformer/a", "attention_type", "space_only", "unknown value 'space_only'"),
         ("blip/a", "text_config", None, "an object with the fields is accepted"),
         ("ved-trocr/a", "decoder", {"model_type": "llama"}, "decoders blip_text_model, bert, rob"),

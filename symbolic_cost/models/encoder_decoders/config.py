@@ -31,6 +31,7 @@ from symbolic_cost.models.encoders.encoder import SEQUENCE, SPAN, TRUNK
 from symbolic_cost.models.fields import Fields, classes_of, shortened, span_of
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.ops.cache import uncached
 from symbolic_cost.ops.declare import Model, axes
 from symbolic_cost.symbols import exact
 
@@ -243,6 +244,9 @@ def declared(
     )
     sizes = sizes if source is None else replace(sizes, l=source.frames)
     model = replace(family.declare(fields.family, sizes, head), bindings=numbers)
+    if fields.family == "mvp" and head in (SEQUENCE, SPAN):  # these take no cache
+        parts = tuple(replace(part, ops=uncached(part.ops)) for part in model.parts)
+        model = replace(model, parts=parts)
     halved = shape.l // 2
     if shape.c != 0 or sizes.l_t != halved or TARGET not in model.axis_names:
         return model

@@ -141,8 +141,6 @@ class Seq2Seq:
         parts = [] if sizes.cached is not None else [*self._encoder(sizes)]
         if not alone:
             parts += self._decoder(sizes)
-        if head in (SEQUENCE, SPAN):
-            parts = [replace(part, ops=uncached(part.ops)) for part in parts]
         if head in self.heads:
             ops = self.heads[head].ops()
             names = TO_TARGET | sizes.own_axes()

@@ -5,7 +5,6 @@ from symbolic_cost.layers.maps import Mean, Mix, Normed, Placed, Residual, perce
 from symbolic_cost.layers.upsampling import Pool
 from symbolic_cost.layers.window_attention import Units
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.maps_families import divided, function_of, lists, ratio_of
 
 
@@ -54,8 +53,7 @@ def block(name: str, attention: Units, mlp: Chain, before: int) -> dict[str, Lay
 
 def _patch(fields: Fields, width: int, unit: int) -> Conv:
     """Read the first convolution, which leaves whole units of positions."""
-    (side, other), kernel = side_lengths(fields, "image_size", 224), fields.size("patch_size", 7)
-    fields.require(holds=side == other, problem="alike sides are accepted", name="image_size")
+    side, kernel = fields.size("image_size", 224), fields.size("patch_size", 7)
     stride, padding = fields.size("patch_stride", 4), fields.optional_size("patch_padding", 3) or 0
     left = (side + 2 * padding - kernel) // stride + 1
     if not (left == side // stride and left % unit == 0):
