@@ -238,9 +238,8 @@ class Machine(NotebookTable):
             return {name: change(f"{units}.{name}", figure) for name, figure in own.items()}
 
         def record(place: str, own: RecordT) -> RecordT:
-            held: dict[str, Any] = {
-                name.rpartition(".")[2]: change(name, one) for name, one in _fields(place, own)
-            }
+            figures = figures_of(own).items()
+            held: dict[str, Any] = {n: change(f"{place}.{n}", figure) for n, figure in figures}
             return replace(own, **held)
 
         return replace(

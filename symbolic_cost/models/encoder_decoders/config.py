@@ -31,8 +31,8 @@ from symbolic_cost.models.encoders.encoder import SEQUENCE, SPAN, TRUNK
 from symbolic_cost.models.fields import Fields, classes_of, shortened, span_of
 from symbolic_cost.models.functions import CORES, FUNCTIONS
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.cache import uncached
 from symbolic_cost.ops.declare import Model, axes
+from symbolic_cost.ops.view import uncached
 from symbolic_cost.symbols import exact
 
 

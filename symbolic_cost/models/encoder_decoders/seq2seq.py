@@ -40,7 +40,6 @@ from symbolic_cost.models.encoders.encoder import ATTENTION, SEQUENCE, SPAN, TAN
 from symbolic_cost.ops.declare import Op, dropout, pointwise
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import OUTSIDE, Part, Place, retitled
-from symbolic_cost.ops.view import uncached
 from symbolic_cost.records import dataclass, field, replace
 from symbolic_cost.symbols import exact
 
