@@ -92,7 +92,7 @@ class Part(NamedTuple):
         return self.walked.chosen(self.shape, structure, row)
 
 
-ROWS = 4096
+ROWS = 8192
 """Rows of a shape priced together, so that the buffers of all its structures stay small."""
 
 
