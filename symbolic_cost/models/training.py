@@ -36,12 +36,13 @@ _MOST = 10**6
 _EXAMPLE = "all, connector,head, all-but:embedding or lora:r=16,q,v is accepted"
 
 
-def training(model: Model, text: str) -> Model:
+def training(model: Model, text: str, *, step: bool = False) -> Model:
     """Return a model of which only what the words say is trained.
 
     Args:
         model: trained as a whole, or made by this function from one that is.
         text: terms; see the module.
+        step: whether this is a step of a model that has parts which the step lacks.
 
     Raises:
         InputError: every term that is none, and every name that nothing has.
@@ -57,7 +58,7 @@ def training(model: Model, text: str) -> Model:
     problems = Problems()
     every = [problems.attempt(_term, term) for term in terms]
     problems.refuse()
-    read = [term for term in every if term.but != _FROZEN]
+    read = [replace(term, step=step) for term in every if term.but != _FROZEN]
     formats = [term for term in every if term.but == _FROZEN]
     if not read or len(formats) > 1:
         problems.texts.append(f"train: {quote(text)}: one format, and what is trained, is accepted")
@@ -87,6 +88,7 @@ class _Term:
         rank: of these.
         names: what is meant.
         but: whether all others are meant, or the format of what is frozen; else empty.
+        step: whether it may name nothing.
     """
 
     text: str
@@ -94,6 +96,7 @@ class _Term:
     rank: Expr
     names: tuple[str, ...]
     but: str
+    step: bool = False
 
 
 def _term(text: str) -> _Term:
@@ -130,7 +133,7 @@ def _weights_of_term(model: Model, term: _Term) -> set[Key]:
     matching = _matching(model, term, ("weight", paths), {ALL: paths.keys()})
     meant = {key for path in matching for key in paths[path]}
     left = every - meant if term.but else meant & every
-    if not left:
+    if not (left or term.step):
         raise InputError(f"train: {quote(term.text)} leaves no weight that is trained")
     return left
 
@@ -169,7 +172,7 @@ def _matching(
     for name in term.names:
         matching = words[name] if name in words else below(paths, name)
         meant |= {*matching}
-        if not matching:
+        if not (matching or term.step):
             pieces = {piece for path in paths for piece in path.split(".")}
             problems.append(f"train: {unknown(f'{what} of model {model.name!r}', name, pieces)}")
         problems += _twice(name, matching)
