@@ -69,6 +69,7 @@ REFUSED = (
     ("kimi_linear/a", {TIES: True}, "tie_word_embeddings"),
     ("nemotron_h/a", {"attention_bias": True}, "attention_bias"),
     ("ved-bert/a", {"decoder.add_cross_attention": False}, "add_cross_attention"),
+    ("laguna/a", {"architectures": ["LagunaForSequenceClassification"]}, "architectures"),
     ("further/axk2", {"index_head_dim": 4}, "index_head_dim"),
     ("deepseek_v4/b", {"index_head_dim": 4}, "index_head_dim"),
     ("hiera/a", {"image_size": [64]}, "image_size"),
