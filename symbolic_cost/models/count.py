@@ -142,7 +142,7 @@ def _decoded(
 ) -> int:
     """Return the FLOP of a step of generation."""
     return _exact_integer(
-        _forward(counted(_declared(source, step, train).model, rules, {Quantity.FLOP}))
+        _forward(counted(_declared(source, step, train, step=True).model, rules, {Quantity.FLOP}))
     )
 
 
@@ -238,7 +238,9 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
     return "; ".join(filter(None, (*model.model.notes, *images, saved))) or None
 
 
-def _declared(source: str | Path | Mapping[str, Any], shape: Shape, train: str) -> Imported:
+def _declared(
+    source: str | Path | Mapping[str, Any], shape: Shape, train: str, *, step: bool = False
+) -> Imported:
     """Return the model of a configuration, or a named one, with its numbers."""
     named = _named_model(source)
     if is_graph(source):
@@ -248,7 +250,7 @@ def _declared(source: str | Path | Mapping[str, Any], shape: Shape, train: str) 
         declared = Imported(named.family, named.name, own)
     else:
         declared = imported(source, shape)
-    model = bound(training(declared.model, train))
+    model = bound(training(declared.model, train, step=step))
     used = (model.sizes[axis] for axis in model.axis_names)
     open_sizes = {symbol for size in used for symbol in size.free_symbols}
     open_sizes |= {symbol for part in model.parts for symbol in part.repeat.free_symbols}

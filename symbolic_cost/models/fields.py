@@ -187,6 +187,11 @@ class Fields:
         self.origins[name] = Origin(value, "", "derived")
         return value
 
+    def need(self, name: str) -> None:
+        """Note that a field is null, for which no default stands; it may be left out."""
+        left = self.has(name) or not self._null(name)
+        self.require(holds=left, problem=f"null, but {self.family} needs it", name=name)
+
     def note(self, name: str, problem: str, other: str = "") -> None:
         """Note a contradiction at the key of a field.
 

@@ -15,6 +15,7 @@ the tree has none of that name.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 
 from sympy import Expr, Integer
 
@@ -36,12 +37,13 @@ _MOST = 10**6
 _EXAMPLE = "all, connector,head, all-but:embedding or lora:r=16,q,v is accepted"
 
 
-def training(model: Model, text: str) -> Model:
+def training(model: Model, text: str, *, step: bool = False) -> Model:
     """Return a model of which only what the words say is trained.
 
     Args:
         model: trained as a whole, or made by this function from one that is.
         text: terms; see the module.
+        step: whether this is a step of a model that has parts which the step lacks.
 
     Raises:
         InputError: every term that is none, and every name that nothing has.
@@ -64,9 +66,10 @@ def training(model: Model, text: str) -> Model:
     elif formats:
         whole = problems.attempt(stored_as, whole, ",".join(formats[0].names))
     problems.refuse()
+    linear, weights = partial(_linear, step=step), partial(_weights_of_term, step=step)
     adapted, own = replace(whole, origin=None), set[Key]()
-    beside = [(term, problems.attempt(_linear, whole, term)) for term in read if term.method]
-    plain = [problems.attempt(_weights_of_term, whole, term) for term in read if not term.method]
+    beside = [(term, problems.attempt(linear, whole, term)) for term in read if term.method]
+    plain = [problems.attempt(weights, whole, term) for term in read if not term.method]
     problems.refuse()
     for number, (term, targets) in enumerate(beside):
         adapted, added = _attached(adapted, term, targets, number)
@@ -123,14 +126,14 @@ def _term(text: str) -> _Term:
     return _Term(text, method, rank, names, head if is_method and not method else "")
 
 
-def _weights_of_term(model: Model, term: _Term) -> set[Key]:
+def _weights_of_term(model: Model, term: _Term, *, step: bool) -> set[Key]:
     """Return the weights that a term means."""
     every = {key_of(part, one) for part, _, one in _weights(model) if one.needs_gradient}
     paths = _paths(model)
-    matching = _matching(model, term, ("weight", paths), {ALL: paths.keys()})
+    matching = _matching(model, term, ("weight", paths), {ALL: paths.keys()}, step=step)
     meant = {key for path in matching for key in paths[path]}
     left = every - meant if term.but else meant & every
-    if not left:
+    if not (left or step):
         raise InputError(f"train: {quote(term.text)} leaves no weight that is trained")
     return left
 
@@ -156,6 +159,8 @@ def _matching(
     term: _Term,
     every: tuple[str, Iterable[str]],
     words: Mapping[str, Collection[str]],
+    *,
+    step: bool,
 ) -> set[str]:
     """Return the paths that the names of a term mean.
 
@@ -164,12 +169,13 @@ def _matching(
         term: with names.
         every: what the paths are of, and all of them.
         words: paths that a word of its own means.
+        step: whether names may mean nothing.
     """
     (what, paths), meant, problems = every, set[str](), []
     for name in term.names:
         matching = words[name] if name in words else below(paths, name)
         meant |= {*matching}
-        if not matching:
+        if not (matching or step):
             pieces = {piece for path in paths for piece in path.split(".")}
             problems.append(f"train: {unknown(f'{what} of model {model.name!r}', name, pieces)}")
         problems += _twice(name, matching)
@@ -214,8 +220,8 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
     return adapted, own
 
 
-def _linear(model: Model, term: _Term) -> set[str]:
+def _linear(model: Model, term: _Term, *, step: bool) -> set[str]:
     """Return the paths of the linear layers that a term means."""
     layers = {f"{p.path}.{o.path}": (p, o) for p in model.parts for o in p.ops if is_target(o)}
     inner = {path for path, (p, o) in layers.items() if p.is_block and not routes(model, o)}
-    return _matching(model, term, ("linear layer", layers), {_LINEAR: inner})
+    return _matching(model, term, ("linear layer", layers), {_LINEAR: inner}, step=step)

@@ -1,7 +1,7 @@
 """Keys that contradict each other, or what a class derives: as PyTorch has it, or refused by name.
 
-Every line is a configuration of the truth files, what is changed in it (None: left out), and the
-parameters that Transformers 5.23 builds then, or the key that is refused.
+Every line is a configuration of the truth files, what is changed in it (None: left out; "null":
+null), and the parameters that Transformers 5.23 builds then, or the key that is refused.
 """
 
 import json
@@ -69,6 +69,14 @@ REFUSED = (
     ("kimi_linear/a", {TIES: True}, "tie_word_embeddings"),
     ("nemotron_h/a", {"attention_bias": True}, "attention_bias"),
     ("ved-bert/a", {"decoder.add_cross_attention": False}, "add_cross_attention"),
+    ("laguna/a", {"architectures": ["LagunaForSequenceClassification"]}, "architectures"),
+    ("further/axk2", {"index_head_dim": 4}, "index_head_dim"),
+    ("deepseek_v4/b", {"index_head_dim": 4}, "index_head_dim"),
+    ("hiera/a", {"image_size": [64]}, "image_size"),
+    ("hiera/a", {"query_stride": [2]}, "query_stride"),
+    ("hiera/a", {"masked_unit_size": [8]}, "masked_unit_size"),
+    ("dpt/0", {"patch_size": "null"}, "patch_size"),
+    ("mistral4/a", {"first_k_dense_replace": "null"}, "first_k_dense_replace"),
 )
 
 
@@ -79,7 +87,7 @@ def changed(name, changes):
         fields = config
         for section in sections:
             fields = fields[section]
-        fields[key] = value
+        fields[key] = None if value == "null" else value
         if value is None:
             del fields[key]
     return config

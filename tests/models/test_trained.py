@@ -91,6 +91,23 @@ def test_tables_without_gradients_stay_so_whatever_is_named():
     assert count(config, 1, 64, train="lora:r=4,q,v")["flops_decode"] is not None
 
 
+@pytest.mark.parametrize(
+    ("name", "learns", "trained", "flop"),
+    [
+        ("marian/a", "encoder.block", 286784, 200970240),
+        ("marian/a", "decoder.block", 436544, 144740352),
+        ("whisper/a", "all-but:decoder,head,encoder.embedding,encoder.norm", 286400, 318603264),
+        ("whisper/a", "decoder.block", 435776, 201990144),
+    ],
+)
+def test_a_step_of_the_decoder_lacks_the_encoder_that_is_trained(name, learns, trained, flop):
+    """The numbers are those of PyTorch with requires_grad of these layers alone."""
+    config = TRUTH_OF_FAMILIES[name]["config"]
+    counts = count(config, 1, 64, train=learns)
+    assert (counts["params_trained"], counts["flops_train"]) == (trained, flop)
+    assert counts["flops_decode"] == count(config, 1, 64)["flops_decode"]
+
+
 def test_counts_say_what_is_trained():
     entry = TRUTH["entries"][1]
     counts = count(entry["config"], TRUTH["b"], TRUTH["l"], train=entry["learns"])

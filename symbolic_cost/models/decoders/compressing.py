@@ -13,6 +13,7 @@ from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.layers.compressed_attention import CompressedAttention
 from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.decoders.config import declared, decoder_of
+from symbolic_cost.models.decoders.fields import indexer_width
 from symbolic_cost.models.decoders.kinds import EXPERTS, SLIDES
 from symbolic_cost.ops.declare import Axis, Glossary, Model, Op
 from symbolic_cost.ops.part import retitled
@@ -110,7 +111,7 @@ class Compressing:
             "d_r": rotated,
             "r_q": fields.size("q_lora_rank", 1024),
             "h_x": fields.size("index_n_heads", 64),
-            "d_x": fields.size("index_head_dim", 128),
+            "d_x": indexer_width(fields, rotated, 128),
         }
         return replace(self, layer=layer, chosen=chosen, numbers=numbers), own
 

@@ -138,12 +138,20 @@ def _latent_sizes(fields: Fields, decoder: Decoder, attention: LatentAttention) 
     }
     if attention.indexed is not Indexing.NONE:
         numbers["h_x"] = fields.size("index_n_heads")
-        numbers["d_x"] = fields.size("index_head_dim")
+        numbers["d_x"] = indexer_width(fields, numbers["d_r"])
         if attention.expansion is Expansion.NEVER:
             numbers["W"] = fields.size("index_topk", 2048)
     if attention.query:
         numbers["r_q"] = fields.size("q_lora_rank")
     return numbers
+
+
+def indexer_width(fields: Fields, rotated: int, *default: int) -> int:
+    """Read the width of heads that choose keys, of which as much is rotated as of the others."""
+    width, name = fields.size("index_head_dim", *default), "index_head_dim"
+    problem = f"{rotated} elements are rotated, of {width}"
+    fields.require(holds=width >= rotated, problem=problem, name=name, other="qk_rope_head_dim")
+    return width
 
 
 def _expert_sizes(fields: Fields, decoder: Decoder) -> Numbers:

@@ -155,6 +155,7 @@ def perceptrons(fields: Fields, decoder: Decoder, layers: int) -> list[str]:
 def _sparse(fields: Fields, decoder: Decoder, layers: int) -> list[bool]:
     rule = decoder.sparse
     if rule is Sparse.AFTER_FIRST:
+        fields.need("first_k_dense_replace")
         dense = fields.optional_size("first_k_dense_replace", decoder.reads.dense) or 0
         return [layer >= dense for layer in range(layers)]
     if rule is Sparse.EVERY_NTH:

@@ -126,6 +126,7 @@ def freed(sizes: Sizes, patches: Expr) -> Sizes:
 
 def side_lengths(fields: Fields, name: str, default: int, number: int = 2) -> tuple[int, ...]:
     """Read a side, or a side for each dimension."""
+    fields.need(name)
     stated = fields.source.values.get(name, fields.record.defaults.get(name))
     if not isinstance(stated, list | tuple):
         return (fields.size(name, default),) * number
@@ -133,6 +134,13 @@ def side_lengths(fields: Fields, name: str, default: int, number: int = 2) -> tu
     fine = len(sides) == number and all(map(is_size, sides))
     fields.require(holds=fine, problem=f"{list(sides)[:4]}: {number} sizes are accepted", name=name)
     return sides if fine else (default,) * number
+
+
+def square_side(fields: Fields, name: str, default: int) -> int:
+    """Read a side of squares, or both: a list of another length makes another model."""
+    side, other = side_lengths(fields, name, default)
+    fields.require(holds=side == other, problem="two sides alike are accepted", name=name)
+    return side
 
 
 def _tubes(fields: Fields) -> Sizes:

@@ -5,20 +5,21 @@ from symbolic_cost.layers.maps import Mean, Mix, Normed, Placed, Residual, perce
 from symbolic_cost.layers.upsampling import Pool
 from symbolic_cost.layers.window_attention import Units
 from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.vision.config import square_side
 from symbolic_cost.models.vision.maps_families import divided, function_of, lists, ratio_of
 
 
 def hiera(fields: Fields) -> dict[str, Layer]:
     """Return the stages, each of twice the channels of the one before, and the norm of the mean."""
     depths, heads = lists(fields, "depths", "num_heads")
-    width, step = fields.size("embed_dim", 96), fields.size("query_stride", 2)
+    width, step = fields.size("embed_dim", 96), square_side(fields, "query_stride", 2)
     times = ratio_of(fields, "embed_dim_multiplier", 2)
     widths = tuple(int(width * times**stage) for stage in range(len(depths)))
     divided(fields, "num_heads", widths, heads)
     fields.require(holds=times > 1, problem="stages widen", name="embed_dim_multiplier")
     inside = _inside(fields, len(depths))
     pools = fields.optional_size("num_query_pool", 3) or 0
-    unit = fields.size("masked_unit_size", 8)
+    unit = square_side(fields, "masked_unit_size", 8)
     fine = pools < len(depths) and unit % step ** (len(depths) - 1) == 0
     problem = f"{len(depths)} stages cannot be pooled so often"
     fields.require(holds=fine or bool(fields.problems), problem=problem, name="num_query_pool")
@@ -53,8 +54,9 @@ def block(name: str, attention: Units, mlp: Chain, before: int) -> dict[str, Lay
 
 def _patch(fields: Fields, width: int, unit: int) -> Conv:
     """Read the first convolution, which leaves whole units of positions."""
-    side, kernel = fields.size("image_size", 224), fields.size("patch_size", 7)
-    stride, padding = fields.size("patch_stride", 4), fields.optional_size("patch_padding", 3) or 0
+    side, kernel = square_side(fields, "image_size", 224), square_side(fields, "patch_size", 7)
+    stride = square_side(fields, "patch_stride", 4)
+    padding = fields.optional_size("patch_padding", 3) or 0
     left = (side + 2 * padding - kernel) // stride + 1
     if not (left == side // stride and left % unit == 0):
         fields.note("image_size", f"{left} positions a side are no whole units of {unit}")

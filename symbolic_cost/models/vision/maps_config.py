@@ -6,6 +6,7 @@ from symbolic_cost.models.fields import Fields, classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.bit import bit
 from symbolic_cost.models.vision.cnn import CNN
+from symbolic_cost.models.vision.config import square_side
 from symbolic_cost.models.vision.convolved_attention import cvt
 from symbolic_cost.models.vision.hgnet import hgnet
 from symbolic_cost.models.vision.hiera import hiera
@@ -19,7 +20,7 @@ from symbolic_cost.ops.graph import Model
 
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields and declare the network; images have 224 pixels a side unless they say."""
-    side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
+    side, channels = square_side(fields, "image_size", 224), fields.size("num_channels", 3)
     own = {"timm_inverted": inverted, "hiera": hiera, "bit": bit, "hgnet_v2": hgnet, "cvt": cvt}
     own |= {"timm_written": written}
     layers = {**NETWORKS, **MORE, **MOBILE, **own}[fields.family](fields)
