@@ -9,7 +9,7 @@ from sympy import Expr
 from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.priced import about_setup, bound_numbers
-from symbolic_cost.explore.subject import FREE, Facts, Subject
+from symbolic_cost.explore.subject import FREE, Facts, Subject, run_note
 from symbolic_cost.jobs.header import trained
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.lazy import Recent
@@ -59,13 +59,6 @@ def _subject(setup: Setup) -> Subject:
         about=about_setup(setup, bound_numbers(setup, FREE)),
     )
     return Subject(facts, lambda: setup)
-
-
-def run_note(setup: Setup) -> str:
-    """Say the precision, the optimizer and the kernel of attention."""
-    training, kernel = setup.training, setup.running.attention
-    attention = f", attention {kernel}" if kernel else ""
-    return f"precision {training.precision}, optimizer {training.optimizer}{attention}"
 
 
 def _words(setup: Setup) -> Iterator[str]:

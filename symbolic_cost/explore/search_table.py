@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import UNSAID
-from symbolic_cost.explore.facts import run_note
 from symbolic_cost.explore.flags import megatron_flags, time_command
 from symbolic_cost.explore.objectives import MEMORY
+from symbolic_cost.explore.subject import run_note
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.systems.results import STEP_PARTS
 from symbolic_cost.units import Unit, gpu_count, human

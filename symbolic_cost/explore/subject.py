@@ -97,3 +97,10 @@ def _tuples(plain: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(plain, dict):
         return {name: _tuples(one) for name, one in plain.items()}
     return tuple(map(_tuples, plain)) if isinstance(plain, list) else plain
+
+
+def run_note(setup: Setup) -> str:
+    """Say the precision, the optimizer and the kernel of attention."""
+    training, kernel = setup.training, setup.running.attention
+    attention = f", attention {kernel}" if kernel else ""
+    return f"precision {training.precision}, optimizer {training.optimizer}{attention}"

@@ -1,30 +1,43 @@
 """Whether a job fits into the memory of its machine, on every stage, and what takes most of it."""
 
+from sympy import Expr
+
+from symbolic_cost.jobs.model_terms import ModelTerms
 from symbolic_cost.jobs.peaks import Fit, Peak
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.numeric.binding import check_values, value
 from symbolic_cost.parallel.memory import Memory
 from symbolic_cost.parallel.moments import DeviceBytes, at_moments, shares
+from symbolic_cost.program.graph import Graph
+from symbolic_cost.records import replace
+from symbolic_cost.symbols import GLOSSARY, exact
 
 
 def fit(setup: Setup, memory: Memory | None = None) -> Fit:
     """Compare the peak of every stage with the memory of the machine.
 
-    The memory of its stages is that with degrees as symbols unless given.
+    The memory of its stages is that with degrees as symbols unless given. It is derived with
+    numbers from the start: of formulas with hundreds of sums in a maximum one is wanted.
     """
     held = memory or setup.stages_memory
     room = None if setup.machine is None else setup.machine.room
-    peaks = {stage: _peak(setup, held.device_bytes(stage)) for stage in setup.structure.stages}
+    numbers = ModelTerms(Graph({n: one.integer for n, one in GLOSSARY.items()}), setup.values)
+    divided = replace(held.divided, model=numbers.model(held.divided.model))
+    held = replace(held, divided=divided)
+    peaks = {s: _peak(numbers, held.device_bytes(s)) for s in setup.structure.stages}
     known = {stage: peak for stage, peak in peaks.items() if peak is not None}
     return Fit(None if room is None else int(room), known if len(known) == len(peaks) else {})
 
 
-def _peak(setup: Setup, sums: DeviceBytes) -> Peak | None:
-    numbers = check_values(setup.values)
-    known = {key: [one.xreplace(numbers) for one in terms] for key, terms in sums.items()}
-    held = at_moments(known)
-    if any(size.free_symbols for size in held.values()):
+def _peak(numbers: ModelTerms, sums: DeviceBytes) -> Peak | None:
+    known = {key: [_number(numbers, one) for one in terms] for key, terms in sums.items()}
+    if any(one is None for terms in known.values() for one in terms):
         return None
+    held = at_moments(known)
     moment = max(held, key=lambda name: held[name])
     own = shares(known, moment)
-    return Peak(int(value(held[moment])), moment, max(own, key=lambda name: own[name]))
+    return Peak(int(held[moment]), moment, max(own, key=lambda name: own[name]))
+
+
+def _number(numbers: ModelTerms, size: Expr) -> Expr | None:
+    number = numbers.number(numbers.node(size))
+    return None if number is None else exact(number)
