@@ -105,6 +105,10 @@ class _Package(ModuleType):
         if not isinstance(value, ModuleType) or name not in self._homes:
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let workers of another process import it, as they import modules of Python's own kind."""
+        return import_module, (self.__name__,)
+
     @cached_property
     def _homes(self) -> dict[str, tuple[str, str]]:
         spec = self.__dict__["__spec__"]

@@ -100,3 +100,15 @@ load_by_name()
 print(sys.meta_path == before)
 """
     assert _run(script).strip() == "True"
+
+
+def test_workers_get_sympy_by_name():
+    """Functions of a plugin go to workers of dask with the modules that they name."""
+    script = """
+import pickle
+from symbolic_cost.lazy_sympy import load_by_name
+load_by_name()
+import sympy
+print(all(pickle.loads(pickle.dumps(one)) is one for one in (sympy, sympy.polys)))
+"""
+    assert _run(script).strip() == "True"

@@ -102,9 +102,14 @@ def check_repeated(command: click.Command, ctx: click.Context, args: list[str]) 
     except click.UsageError:
         return  # told when the command parses them itself
     options = [one for one in order if isinstance(one, click.Option) and not one.multiple]
-    twice = [one.opts[-1] for one, times in Counter(options).items() if times > 1]
+    twice = [_spelled(one) for one, times in Counter(options).items() if times > 1]
     if twice:
         raise Refusal("\n".join(f"option {quote(one)} is given more than once" for one in twice))
+
+
+def _spelled(option: click.Option) -> str:
+    """Return the spelling that help has first, if it is no letter."""
+    return next((one for one in option.opts if one.startswith("--")), option.opts[0])
 
 
 def _context() -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
-from sympy import Add, Basic, Dummy, Expr, Max, Min, Symbol, expand
+from sympy import Add, Basic, Dummy, Expr, Max, Min, Symbol, expand, preorder_traversal
 
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.symbols import named
@@ -63,10 +64,16 @@ def brief(part: Expr) -> str:
 def _unreadable(parts: Iterable[Basic]) -> Iterator[Expr]:
     """Yield the outermost maxima of so many sums that nobody reads them."""
     for part in parts:
-        if isinstance(part, Max) and len(plain(part)) > _PAGE:
+        if isinstance(part, Max) and _fills_a_page(part):
             yield part
         elif part.has(Max):
             yield from _unreadable(part.args)
+
+
+def _fills_a_page(part: Expr) -> bool:
+    """Tell whether the text of a maximum is long: every symbol and number takes a character."""
+    first = islice(preorder_traversal(part), 4 * _PAGE)
+    return sum(not one.args for one in first) > _PAGE or len(plain(part)) > _PAGE
 
 
 def _sums(part: Basic) -> int:

@@ -26,6 +26,7 @@ from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Columns
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tied import size_symbols
+from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.program.arrays import Spread
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.records import dataclass
@@ -102,7 +103,8 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
         symbol: "b", or a size of the model such as "l" or "n_layers".
 
     Raises:
-        InputError: no machine with a bounded memory, or a symbol that the model does not have.
+        InputError: no machine with a bounded memory, one that lacks the precision, or a symbol that
+            the model does not have.
     """
     room, model = _room(base), base.setup.model
     most = base.setup.most(symbol) or LARGEST
@@ -112,6 +114,7 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
     best: tuple[int, Structured, Numbers] | None = None
     each = None
     more = 0
+    Timed(base.setup).setting.timing  # noqa: B018 - refuses what the machine lacks
     walked = candidates(replace(space, b=(1,)), base.facts)
     held = Subject(base.facts, lambda: replace(base.setup, machine=None))  # no times are derived
     for shape, together in all_priced(held, walked.structures, ("b", symbol)):

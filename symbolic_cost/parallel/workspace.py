@@ -66,8 +66,10 @@ def in_backward(
             missing = total(every, moment.lacking, times(-1, made))
             rest = total(left, times(-1, times(here_made, missing)))
             growing.setdefault(one.there, []).extend(total(some, rest) for some in grown)
-    many = Active(microbatches)
-    return many * _most(kept) + (1 - many) * _most(growing) if growing else _most(kept)
+    many = Active(microbatches) if growing else Integer(1)
+    if many.is_number:  # SymPy asks at length whether what is multiplied by zero is finite
+        return _most(kept if many == 1 else growing)
+    return many * _most(kept) + (1 - many) * _most(growing)
 
 
 def _most(amounts: Mapping[Expr, Iterable[Amount]]) -> Expr:

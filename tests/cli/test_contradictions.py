@@ -22,6 +22,7 @@ CONTRADICTIONS = [
         "roofline 'ridge' is not read under stack 'fsdp'",
     ),
     ("formula flops gpt --path head --path block", "'--path' is given more than once"),
+    ("scale flops gpt --in l --wrt e", "'--in' is given more than once"),
     ("formula comm_fwd gpt --phase bwd", "comm_fwd has nothing in phase 'bwd'"),
     ("formula saved gpt --phase fwd", "saved has nothing in phase 'fwd'"),
     ("formula comm gpt --phase step --strategy dp,zero=1", "comm has nothing in phase 'step'"),

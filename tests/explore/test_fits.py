@@ -24,3 +24,9 @@ def test_positions_that_bind_are_told():
 def test_a_question_about_nothing_is_refused():
     with pytest.raises(InputError, match="sizes that are to be large"):
         sc.fit("gpt2", 4, system="a100-80gb", symbols=())
+
+
+def test_a_precision_that_the_machine_lacks_is_refused():
+    """No size is the largest of a run that there cannot be."""
+    with pytest.raises(InputError, match="unknown precision of a100-80gb 'fp8'"):
+        sc.fit(sc.job("gpt2", system="a100-80gb", precision="fp8-hybrid"), 4, symbols=("b",))

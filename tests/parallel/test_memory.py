@@ -324,3 +324,12 @@ def test_blocks_that_a_stage_lacks_need_no_workspace(recompute, offload):
         run = {"recompute": recompute, "offload": offload, "system": "h100"}
         peaks.add(sc.job("deepseek-v3", "pp=16,ep=8,dp=8", numbers, **run).memory().peak)
     assert len(peaks) == 1
+
+
+def test_no_maximum_is_multiplied_by_zero(monkeypatch):
+    """SymPy asks whether it is finite, which took from 1 to 40 s, by the order of its hashes."""
+    asked = []
+    monkeypatch.setattr(Max, "is_finite", property(asked.append))
+    job = sc.job("llama-3-8b", "dp=8,zero=3", {"b": 1, "M": 1}, system="h100", stack="fsdp")
+    assert job.memory().peak == 71388624896
+    assert not asked
