@@ -25,8 +25,9 @@ from symbolic_cost.models.encoders.changes import Tables
 from symbolic_cost.models.encoders.config import Numbers, head_of, head_sizes, running
 from symbolic_cost.models.encoders.encoder import ATTENTION, PAIRED, SEQUENCE, Encoder, Traits
 from symbolic_cost.models.encoders.sizes import Sizes
-from symbolic_cost.models.fields import Fields, classes_of, is_size
+from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
+from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model

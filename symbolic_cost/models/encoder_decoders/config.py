@@ -28,8 +28,9 @@ from symbolic_cost.models.encoder_decoders.sizes import Sizes, Source
 from symbolic_cost.models.encoders.changes import Tables
 from symbolic_cost.models.encoders.config import Numbers, chunks
 from symbolic_cost.models.encoders.encoder import SEQUENCE, SPAN, TRUNK
-from symbolic_cost.models.fields import Fields, classes_of, shortened, span_of
+from symbolic_cost.models.fields import Fields, shortened
 from symbolic_cost.models.functions import CORES, FUNCTIONS
+from symbolic_cost.models.labels import classes_of, span_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Model, axes
 from symbolic_cost.ops.view import uncached

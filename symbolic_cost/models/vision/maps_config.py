@@ -2,7 +2,8 @@
 
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Conv, Layer, Linear
 from symbolic_cost.layers.maps import Residual
-from symbolic_cost.models.fields import Fields, classes_of
+from symbolic_cost.models.fields import Fields
+from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision.bit import bit
 from symbolic_cost.models.vision.cnn import CNN
