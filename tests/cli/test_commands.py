@@ -101,6 +101,12 @@ def test_scale_says_how_attention_meets_the_mlp():
     assert rows["total"]["value"] == 2048 * 6 * 12288 * (50257 + 96 * (12 * 12288 + 2 * 2048))
 
 
+def test_a_symbol_that_a_cost_lacks_is_told():
+    told = "m1 does not occur in this cost of this model under this strategy"
+    assert told in run("scale flops_train gpt2 --in tp")
+    assert told not in run("scale flops_train gpt2 --in tp --strategy tp=8")
+
+
 def test_models_lists_four_sizes_of_gpt2_and_eight_of_gpt3():
     records = json.loads(run("models --format json"))["records"]
     names = [record["model"] for record in records]
