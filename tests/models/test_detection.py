@@ -53,7 +53,7 @@ ROWS = {
         ("bit/same", {"global_padding": "VALID"}, "unknown value 'VALID'"),
         ("bit/moving", {}, "goes with global_padding"),
         ("hiera/own", {"image_size": [68, 68]}, "17 positions a side are no whole units of 8"),
-        ("hiera/own", {"image_size": [64, 96]}, "one value for all layers is declared"),
+        ("hiera/own", {"image_size": [64, 96]}, "two sides alike are accepted"),
         ("hiera/own", {"num_query_pool": 4}, "4 stages cannot be pooled so often"),
         ("hiera/own", {"masked_unit_attention": [True]}, "4 truth values are accepted"),
         ("hiera/own", {"embed_dim_multiplier": 1.0}, "stages widen"),
