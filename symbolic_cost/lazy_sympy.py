@@ -84,7 +84,7 @@ class _Package(ModuleType):
         """Return what a name stands for."""
         if name.startswith("__") and name not in ("__all__", "__version__"):
             raise AttributeError(name)
-        own, spec = self.__dict__, self.__dict__["__spec__"]
+        own = self.__dict__
         if name in self._homes:
             home, original = self._homes[name]
             own[name] = getattr(import_module(home, self.__name__), original)
@@ -94,7 +94,7 @@ class _Package(ModuleType):
             own[name] = False
         else:
             self.__class__ = ModuleType  # type: ignore[assignment]  # all of it, as it is
-            spec.loader_state.exec_module(self)
+            own["__spec__"].loader_state.exec_module(self)
         try:
             return own[name]
         except KeyError:
@@ -111,8 +111,7 @@ class _Package(ModuleType):
 
     @cached_property
     def _homes(self) -> dict[str, tuple[str, str]]:
-        spec = self.__dict__["__spec__"]
-        return _names(_text(Path(spec.origin)))
+        return _names(_text(Path(self.__dict__["__spec__"].origin)))
 
 
 def _names(text: str) -> dict[str, tuple[str, str]]:

@@ -68,6 +68,7 @@ def training_only(model: Model, learning: frozenset[Key]) -> Model:
     flows: dict[str, bool] = {OUTSIDE: True}
     parts: list[Part] = []
     for part, sources in zip(model.parts, model.sources.values(), strict=True):
+        # A decode step lacks the encoder whose memory it takes; it has no backward either.
         entry = {port: flows.get(source, True) for port, source in sources.items()}
         flowing = marks.through(part, entry)
         streams = [port for port in part.streams if sources[port] != OUTSIDE]
