@@ -85,6 +85,8 @@ def accelerate(values: Values, refuse: Refuse) -> None:
             refuse("run.precision", "bf16, fp16 and no are read")
         deepspeed(values, refuse)
         return
+    if kind == "FSDP":
+        values["run.stack"] = "fsdp"
     if kind != "MEGATRON_LM" and values.get("run.precision") in ("bf16", "fp16"):
         values["run.policy"] = "bf16-fsdp"  # of as many bytes in either
     _not_resharded(values)
@@ -128,12 +130,16 @@ def calculon(values: Values, refuse: Refuse) -> None:  # noqa: ARG001 - as its n
     padded(values)
 
 
+_TITANS = ("torchtitan", "torchtitan-compiled")
+
+
 def torchtitan(values: Values, refuse: Refuse) -> None:
     """Complete a run of torchtitan, with the defaults of its job configuration.
 
     Source: github.com/pytorch/torchtitan, torchtitan/config/job_config.py.
     """
     said = settings(values)
+    values["run.stack"] = _TITANS[said.get("compiled") is True]
     mode, option = values.get("run.recompute", "selective"), str(said.get("selective", "2"))
     if mode == "selective":
         values["run.recompute"] = {"op": "selective-op", "1": "full"}.get(option)

@@ -41,11 +41,14 @@ def megatron(values: Values, refuse: Refuse) -> None:
     elif said.get("fsdp2") is True:
         values["degrees.zero"] = 3
     _megatron_bytes(values, said, refuse)
+    in_place = said.get("fused_loss") is True and said.get("loss") == "te"
+    values["run.stack"] = "megatron-core" if in_place else "megatron-core-own-loss"
 
 
 def nemo(values: Values, refuse: Refuse) -> None:
     """Complete a run of NeMo's megatron_gpt_config: Megatron by other names."""
     said = settings(values)
+    values["run.stack"] = "nemo"
     _widths(values)
     _context(values, "p2p", refuse)
     _again(values, said, refuse)

@@ -14,6 +14,10 @@ from symbolic_cost.errors import InputError, quote
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.records import dataclass
+from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.records import find_machine
+from symbolic_cost.systems.rooflines import MAXIMUM
+from symbolic_cost.systems.stacks import ROOFLINE, stack, usual
 
 if TYPE_CHECKING:
     from symbolic_cost.importers.recipe import Recipe
@@ -82,12 +86,26 @@ class Launched:
             options["precision"] = self._precision
         if written.get("recompute") is None:
             options["recompute"] = self._recompute
+        unsaid = written.get("stack") is None and written.get("roofline") in (None, MAXIMUM.name)
+        if unsaid and "stack" in run and self._runs_on(written.get("system")):
+            options["stack"] = run["stack"]
         if self._chunks is not None:
             options["schedule"] = "interleaved"
         batches = {"global_batch", "microbatches"}
         if "M" not in numbers and not any(written.get(name) is not None for name in batches):
             options |= {name: run[name] for name in batches if name in run}
         return options | {name: one for name, one in written.items() if one is not None}
+
+    def _runs_on(self, machine: str | Machine | None) -> bool:
+        """Tell whether the software of the file has kernels on a machine, if one is said."""
+        try:
+            found = find_machine(machine) if isinstance(machine, str) else machine
+            runs = stack(self.recipe.run["stack"])
+            if found is not None and runs is not None:
+                runs.check(found)
+        except InputError:  # told by who reads the machine
+            return False
+        return found is None or usual(found) != ROOFLINE
 
     @property
     def _precision(self) -> str:

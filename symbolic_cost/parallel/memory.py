@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from functools import cached_property, partial
+from functools import cached_property
 
 from sympy import Expr, Integer
 
@@ -110,7 +110,7 @@ class Training:
         object.__setattr__(self, "microbatches", number)
 
     def conventions_of(self, conventions: Conventions) -> Conventions:
-        """Return conventions with what the training and its software keep; the same for the same."""
+        """Return conventions with what the training and its software keep; alike for the same."""
         key = (id(conventions), self.saved, self.software)
         saved = conventions.saved if self.saved is None else self.saved
         own = self.software.counted(conventions)

@@ -7,7 +7,6 @@ from enum import StrEnum
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.records import dataclass, replace
 
-
 IN_PLACE = "in place"
 LOSS, _AS_LOGITS = "cross_entropy", "cross_entropy_values"
 

@@ -43,9 +43,13 @@ def test_views_are_sums_of_terms():
 
 
 def test_shared_weight_gradients():
-    """One block of 768: q, k, v, projection and two of 3072, a quarter of each, two bytes."""
+    """One block of 768: q, k, v, projection and two of 3072, a quarter of each, two bytes.
+
+    And the head, whose 50,257 words are padded to four ranks.
+    """
     own = sizes(device())
-    assert own["shared weight-gradient buffers"] == 2 * (4 * 768 * 768 + 2 * 768 * 3072) // 4
+    block, head = (4 * 768 * 768 + 2 * 768 * 3072) // 4, 768 * -(-50257 // 4)
+    assert own["shared weight-gradient buffers"] == 2 * (block + head)
     assert "shared weight-gradient buffers" not in sizes(device("torchtitan"))
 
 
@@ -60,7 +64,7 @@ def test_experts_share_one_gradient():
         global_batch=8,
     )
     attention = 2048 * (32 * 128 * 2 + 4 * 128 * 2)
-    wanted = 2 * (attention + 3 * 2048 * 768)
+    wanted = 2 * (attention + 3 * 2048 * 768 + 2048 * 151936)
     assert sizes(DeviceMemory(made))["shared weight-gradient buffers"] == wanted
 
 

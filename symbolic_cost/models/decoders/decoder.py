@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Flag, StrEnum, auto
+
 from sympy import Expr
 
 from symbolic_cost.axes import Glossary, axes, glossary
