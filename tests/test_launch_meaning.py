@@ -375,6 +375,55 @@ def test_deepspeed_keeps_weights_on_the_host_where_they_are_sharded(stage, kept,
     assert read(tmp_path, text, "ds.json").run.get("offload") == kept
 
 
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [
+        ('"cpu_offload": true', "weight_gradient,master_weight,optimizer"),
+        ('"cpu_offload": false', None),
+        ('"cpu_offload": true, "cpu_offload_params": true',
+         "weight_gradient,master_weight,optimizer,weight"),
+    ],
+)  # fmt: skip
+def test_deepspeed_by_its_older_keys(more, kept, tmp_path):
+    """deepspeed/runtime/zero/config.py: cpu_offload is offload_optimizer of the device cpu."""
+    text = DEEPSPEED.replace("STAGE", "3").replace("MORE", more)
+    assert read(tmp_path, text, "ds.json").run.get("offload") == kept
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("moe_config: {num_experts: 8}", "config.json of qwen2_moe"),
+        ("sliding_window_size: 20", "with its window"),
+        ("attention_bias: true", "config.json of qwen2"),
+        ("is_starcoder2_config: true", "config.json of starcoder2"),
+        ("is_llama4_config: true", "config.json of llama4"),
+    ],
+)
+def test_nanotron_refuses_models_that_are_no_llama(key, told, tmp_path):
+    text = NANOTRON.replace("NAME", "adamW")
+    off = text.replace("1001}", f"1001, {key.replace('true', 'false')}}}")
+    with pytest.raises(InputError, match=told):
+        read(tmp_path, text.replace("1001}", f"1001, {key}}}"), "run.yaml")
+    assert ": true" not in key or read(tmp_path, off, "run.yaml").config["vocab_size"] == 1008
+
+
+def test_settings_that_other_settings_name(tmp_path):
+    """OmegaConf: ${a.b} from the root, ${.b} of the same table; what is not known stays text."""
+    text = """
+length: 2048
+model:
+  encoder_seq_length: ${length}
+  max_position_embeddings: ${.encoder_seq_length}
+  hidden_size: ${..length}
+"""
+    found = read(tmp_path, text, "nemo.yaml")
+    assert found.run["sequence"] == found.config["max_position_embeddings"] == 2048
+    assert found.config["hidden_size"] == 2048
+    with pytest.raises(InputError, match=r"'\$\{model.encoder_seq_length\}' is not accepted"):
+        read(tmp_path, text.replace("${length}", "${model.encoder_seq_length}"), "nemo.yaml")
+
+
 def test_nemo_that_casts_keeps_weights_in_single_precision(tmp_path):
     text = NEMO.replace("NAME", "adam").replace("MORE", "megatron_amp_O2: false")
     assert read(tmp_path, text, "nemo.yaml").run["policy"] == "bf16-fsdp"
@@ -408,9 +457,10 @@ def test_nanotron(tmp_path):
 
 def test_values_on_the_next_line_and_defaults_of_variables(tmp_path):
     text = GPT.replace("--hidden-size 96", "--hidden-size \\\n    $WIDTH").replace(
-        "--num-layers 8", "--num-layers ${LAYERS:=16}"
+        "--num-layers 8", "--num-layers ${LAYERS:=$COUNT}"
     )
-    found = read(tmp_path, f"#!/bin/bash\ndeclare -i WIDTH=96\n{text}", "run.sh")
+    own = 'declare -i WIDTH=96\nCOUNT=${DEPTH:-"16"}'
+    found = read(tmp_path, f"#!/bin/bash\n{own}\n{text}", "run.sh")
     assert found.config["hidden_size"] == 96
     assert found.config["num_hidden_layers"] == 16
 

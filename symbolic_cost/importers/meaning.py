@@ -70,6 +70,7 @@ def accelerate(values: Values, refuse: Refuse) -> None:
     """
     said = settings(values)
     kind = str(said.get("kind", ""))
+    _shards(values, said, refuse)
     sharding = {"FSDP": _WEIGHTS, "DEEPSPEED": _WEIGHTS - 1}
     if kind in sharding:
         values.setdefault("degrees.zero", sharding[kind])
@@ -90,6 +91,34 @@ def accelerate(values: Values, refuse: Refuse) -> None:
     _not_resharded(values)
     if said.get("offload") is True:
         values["run.offload"] = _STATES
+
+
+_LEVELS = {
+    "FULL_SHARD": _WEIGHTS,
+    "SHARD_GRAD_OP": _WEIGHTS - 1,
+    "NO_SHARD": 0,
+    "HYBRID_SHARD": _WEIGHTS,
+    "HYBRID_SHARD_ZERO2": _WEIGHTS - 1,
+}
+
+
+def _shards(values: Values, said: Values, refuse: Refuse) -> None:
+    """Say what FSDP shards; hybrid, it does so within a machine, and machines keep copies.
+
+    Source: github.com/pytorch/pytorch, torch/distributed/fsdp/api.py, ShardingStrategy.
+    """
+    named = said.get("sharding")
+    if named is None:
+        return
+    level = _LEVELS.get(str(named))
+    if level is None:
+        refuse("said.sharding", f"{', '.join(_LEVELS)} are read")
+    elif values.setdefault("degrees.zero", level) != level:
+        refuse("said.sharding", "fsdp_reshard_after_forward says otherwise")
+    elif "HYBRID" in str(named) and is_size(said.get("machines")):
+        values.setdefault("degrees.replicas", said["machines"])
+    elif "HYBRID" in str(named):
+        refuse("said.sharding", "num_machines says how many keep copies: give it")
 
 
 def _not_resharded(values: Values) -> None:
