@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +22,7 @@ from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import b, dp, dr, ep
-from symbolic_cost.units import Unit
+from symbolic_cost.units import Unit, human
 
 _OWN = {"memory": Unit.BYTE, "step": Unit.SECOND}
 
@@ -146,6 +146,27 @@ def part_named(rows: CostTable, name: str) -> str:
     if len(matching) > 1:
         raise InputError(f"{name} may be {', '.join(matching[:5])}: name one of them")
     return matching[0]
+
+
+def resized(run: Job, by: str, size: int) -> Job:
+    """Return the job with another degree of its strategy, or another number."""
+    if by in run.strategy.bindings():
+        return run.replace(strategy=run.strategy.resized(by, size))
+    return run.replace(numbers={**run.numbers, by: size})
+
+
+def fuller(it: Quantity, by: str, size: int) -> Iterator[str]:
+    """Say which stage of the pipeline holds more than that of which a memory is."""
+    run = it.run
+    others = [one for one in run.structure.stages if it.name == "memory" and one is not run.stage]
+    held = {
+        stage: Fraction(quantity(run.replace(stage=stage), it.name).at(**{by: size}))
+        for stage in others
+    }
+    fullest = max(held, key=lambda stage: held[stage], default=run.stage)
+    if fullest in held and held[fullest] > Fraction(it.at(**{by: size})):
+        more = human(held[fullest], it.unit)
+        yield f"stage {fullest} holds {more} there, more than stage {run.stage}: --stage {fullest}"
 
 
 def held_at_peak(run: Job, sizes: Mapping[str, int | Fraction]) -> tuple[str, dict[str, Fraction]]:

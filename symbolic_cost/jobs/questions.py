@@ -20,11 +20,13 @@ from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import (
     Quantity,
+    fuller,
     is_legal,
     is_made_anew,
     moves_microbatches,
     quantity,
     refuse_moved,
+    resized,
     unit_of,
 )
 from symbolic_cost.jobs.tables.totals import number
@@ -74,6 +76,7 @@ class Crossing:
             unit = f"{left.unit.value} per {self.by}"
             rows.append((f"derivative of the difference [{unit}]", None, self.slope, "derived"))
         title = f"{left.name} and {right.name} of {run.model.name} meet in {self.by}"
+        run = run if self.integer is None else resized(run, self.by, self.integer)
         return Sheet(title, headed("what, formula, value>, how"), tuple(rows), header(run))
 
     def _is_greater(self) -> bool:
@@ -99,6 +102,8 @@ def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> C
         refuse_moved(side, variable.name)
     if one.unit is not other.unit:
         raise InputError(f"{left} is in {one.unit}, {right} in {other.unit}: name two of one unit")
+    if one.program == other.program:
+        raise InputError(f"{left} and {right} are equal at every {variable.name}")
     roots: tuple[Expr, ...] = ()
     how = How.CLOSED
     if one.expr is not None and other.expr is not None:
@@ -177,7 +182,10 @@ class Best:
             slope = Measured(self.slope, unit)
             rows.append((f"derivative there, per {self.by}", None, slope, "what jumps is flat"))
         columns = headed("what, formula, value>, how")
-        notes = (f"no closed form: {self.refused}",) if self.refused else ()
+        notes = [f"no closed form: {self.refused}"] if self.refused else []
+        if self.integer is not None:
+            notes += fuller(self.of, self.by, self.integer)
+            run = resized(run, self.by, self.integer)
         title = f"Least {self.of.name} of {run.model.name} in {self.by}"
         return Sheet(title, columns, tuple(rows), (*notes, *header(run)))
 
@@ -218,7 +226,7 @@ def _rebuilt(run: Job, it: Quantity, by: str, candidates: range) -> Best:
     values: dict[int, Fraction] = {}
     for size in candidates:
         try:
-            own = _resized(run, by, size)
+            own = resized(run, by, size)
             if is_legal(own, own.values):
                 values[size] = Fraction(quantity(own, it.name).at())
         except InputError:  # a size that the batch or a degree does not divide
@@ -230,13 +238,6 @@ def _rebuilt(run: Job, it: Quantity, by: str, candidates: range) -> Best:
     if moves_microbatches(run, by):
         refused = f"microbatches of the global batch of {run.global_batch} follow from {by}"
     return Best(it, by, (), refused, best, values[best], len(values), None)
-
-
-def _resized(run: Job, by: str, size: int) -> Job:
-    """Return the job with another degree of its strategy, or another number."""
-    if by in run.strategy.bindings():
-        return run.replace(strategy=run.strategy.resized(by, size))
-    return run.replace(numbers={**run.numbers, by: size})
 
 
 def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:
