@@ -78,6 +78,7 @@ def test_torchtitan_cuts_its_batch_for_stages(read):
         ("tensor_parallel_degree = 8", "tensor_parallel_degree = 0", "a positive integer"),
         ("pipeline_parallel_degree = 1",
          "pipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 3", "a divisor"),
+        ("seq_len", 'mixed_precision_reduce = "float16"\nseq_len', "bfloat16 and float32 are read"),
         ("[training]", "[training", "is not TOML"),
         ("seq_len", "seq_len = 1\nseq_len", "is not TOML"),
     ],
@@ -91,7 +92,7 @@ def test_torchtitan_refusals(old, new, told, read):
 def test_accelerate(read):
     found = read(ACCELERATE, "fsdp.yaml")
     assert found.strategy == "dp=16,zero=3"
-    assert (found.run["policy"], found.run["recompute"]) == ("bf16-fsdp", "full")
+    assert (found.run["policy"], found.run["recompute"]) == ("bf16-accelerate", "full")
     grad = read(ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP"), "fsdp.yaml")
     assert grad.degrees["zero"] == 2
     with pytest.raises(InputError, match=r"FULL_SHARD, .* are read"):

@@ -186,11 +186,15 @@ def test_how_experts_get_their_tokens_is_named_unless_it_is_as_derived(tmp_path)
          "bf16-fsdp", "selective-op", 3),
         ("", "bf16-fsdp", "selective, option 2", 3),
         ("pipeline_parallel_degree = 2", "bf16-fsdp", "selective, option 2", 2),
+        ("training.mixed_precision_reduce = 'bfloat16'", "bf16-accelerate",
+         "selective, option 2", 3),
         ("[float8]\nenable_fsdp_float8_all_gather = true", "fp8-linear", "selective, option 2", 3),
     ],
 )  # fmt: skip
 def test_torchtitan(more, policy, recompute, zero, tmp_path):
     text = TITAN
+    if more.startswith("training."):
+        text, more = text.replace("[training]", f"[training]\n{more.removeprefix('training.')}"), ""
     if "float8" in more:
         text = text.replace('flavor = "8B"', 'flavor = "8B"\nconverters = ["float8"]')
     own = read(tmp_path, text + more, "run.toml")
@@ -260,7 +264,7 @@ def test_a_policy_that_is_not_known_is_the_users_to_say(tmp_path):
         ('{"train_batch_size": 8, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}}',
          "auto", None),
         ((f"{ACCELERATE}FSDP\nfsdp_config: {{fsdp_sharding_strategy: 1, "
-         "fsdp_offload_params: true}"), "bf16-fsdp", FSDP),
+         "fsdp_offload_params: true}"), "bf16-accelerate", FSDP),
         (f"{ACCELERATE}MULTI_GPU", "bf16-fsdp", None),
         (f"{ACCELERATE}MEGATRON_LM", None, None),
         ((f"{ACCELERATE}DEEPSPEED\ndeepspeed_config: {{zero_stage: 3, "
@@ -339,7 +343,8 @@ def test_nemo_and_calculon(tmp_path):
     [
         ("DEEPSPEED", "fp16", None, "fp16"),
         ("DEEPSPEED", "bf16", "bf16-gradients", "bf16"),
-        ("FSDP", "fp16", "bf16-fsdp", None),
+        ("FSDP", "fp16", "bf16-accelerate", None),
+        ("MULTI_GPU", "bf16", "bf16-fsdp", None),
         ("MEGATRON_LM", "fp16", None, None),
     ],
 )

@@ -87,7 +87,8 @@ def accelerate(values: Values, refuse: Refuse) -> None:
         deepspeed(values, refuse)
         return
     if kind != "MEGATRON_LM" and values.get("run.precision") in ("bf16", "fp16"):
-        values["run.policy"] = "bf16-fsdp"  # of as many bytes in either
+        sharded = kind == "FSDP"  # gradients are reduced in what it computes in
+        values["run.policy"] = "bf16-accelerate" if sharded else "bf16-fsdp"  # or fp16's as many
     _not_resharded(values)
     if said.get("offload") is True:
         values["run.offload"] = _STATES
@@ -169,14 +170,22 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
         if values["run.recompute"] is None:
             values["run.recompute"] = f"selective, option {option}"
     precise = values.pop("run.precision", "bfloat16")
-    values["run.policy"] = {"bfloat16": "bf16-fsdp", "float32": "fp32"}.get(str(precise))
+    reduced = str(said.get("reduced", "float32"))
+    policies = {
+        ("bfloat16", "float32"): "bf16-fsdp",
+        ("bfloat16", "bfloat16"): "bf16-accelerate",
+        ("float32", "float32"): "fp32",
+    }
+    values["run.policy"] = policies.get((str(precise), reduced))
     if values["run.policy"] is None:
-        refuse("run.precision", "bfloat16 and float32 are read")
+        what = "run.precision" if reduced == "float32" else "said.reduced"
+        refuse(what, "bfloat16 and float32 are read")
     converters = str(said.get("converters", ""))
-    if "float8" in converters and said.get("gathers_fp8") is True:
+    if "float8" in converters and said.get("gathers_fp8") is True and reduced == "float32":
         values["run.policy"] = "fp8-linear"
     elif converters:
-        refuse("said.converters", "float8 with enable_fsdp_float8_all_gather is read")
+        told = "float8 with enable_fsdp_float8_all_gather, reduced in float32, is read"
+        refuse("said.converters", told)
     after = {"always": 3, "never": 2, "default": 3 if values.get("degrees.pp", 1) == 1 else 2}
     if values.get("degrees.zero"):
         values["degrees.zero"] = after.get(str(said.get("regathers", "default")), 3)
