@@ -79,6 +79,11 @@ def is_legal(run: Job, values: Mapping[str, int | Fraction]) -> bool:
     return True
 
 
+def in_its_precision(run: Job, *names: str) -> Job:
+    """Return the job with the bytes of its precision, if memory or the step is among the names."""
+    return run if run.precise or _OWN.keys().isdisjoint(names) else replace(run, precise=True)
+
+
 def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
     """Return a quantity of a job by name.
 
@@ -88,17 +93,17 @@ def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
             it is the cost: block.attention.core, or its last steps where these tell.
         cost: named cost of parts.
     """
+    run = in_its_precision(run, name)
     values = dict(run.values)
     if name == "step":
-        chain = Timed(replace(run, precise=True)).step.chain
+        chain = Timed(run).step.chain
         values = dict(run.counted_values)
         whole = chain.dependencies(["step"])
         program = lowered(whole.definitions, ["step"])
         it = Program(program.symbols, program.nodes, {"it": program.outputs["step"]})
         return Quantity(name, Unit.SECOND, None, it, values, run)
     if name == "memory":
-        precise = run if run.precise else replace(run, precise=True)
-        expr = peak(precise.memory_rows)
+        expr = peak(run.memory_rows)
         return Quantity(name, Unit.BYTE, expr, lowered({"it": expr}), values, run)
     if name in COSTS:
         chosen, rows = named_cost(name), run.rows
@@ -172,9 +177,10 @@ def fuller(it: Quantity, by: str, size: int) -> Iterator[str]:
 def held_at_peak(run: Job, sizes: Mapping[str, int | Fraction]) -> tuple[str, dict[str, Fraction]]:
     """Return the moment of the peak, and the share of every quantity in what is held [1].
 
-    Another size makes no other rows, so that those of the job are told the size.
+    The job has the bytes of its precision. Another size makes no other rows, so that those of the
+    job are told the size.
     """
-    table = (run if run.precise else replace(run, precise=True)).memory_rows
+    table = run.memory_rows
     values = {**run.values, **sizes}
     known = lowered(moments(table)).exact(values)
     moment = max(known, key=lambda name: known[name])

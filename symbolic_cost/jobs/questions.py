@@ -21,6 +21,7 @@ from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import (
     Quantity,
     fuller,
+    in_its_precision,
     is_legal,
     is_made_anew,
     moves_microbatches,
@@ -94,7 +95,7 @@ def root_row(name: str, root: Expr, how: How, run: Job) -> tuple[Cell, ...]:
 
 def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> Crossing:
     """Return where two quantities of a job are equal, as a symbol grows."""
-    problems = Problems()
+    problems, run = Problems(), in_its_precision(run, left, right)
     one, other = (problems.attempt(quantity, run, name, cost) for name in (left, right))
     variable = problems.attempt(symbol, by)
     problems.refuse()
@@ -244,6 +245,7 @@ def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:
     """Return the elasticity of costs in every symbol, at the numbers of a job."""
     problems = Problems()
     wanted = tuple(names)
+    run = in_its_precision(run, *wanted)
     chosen = [problems.attempt(quantity, run, name) for name in wanted]
     problems.refuse()
     totals = {one.name: one.expr for one in chosen if one.expr is not None}
@@ -260,7 +262,9 @@ def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:
 
 def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
     """Tabulate the elasticities of costs: rows by cost, columns by symbol."""
-    matrix = elasticities(run, names)
+    wanted = tuple(names)
+    run = in_its_precision(run, *wanted)
+    matrix = elasticities(run, wanted)
     columns = headed(", ".join(["cost, value>", *(f"{name}>" for name in matrix.symbols)]))
     rows = tuple(
         (
@@ -290,7 +294,7 @@ def branch_sheet(run: Job, name: str, by: str) -> Sheet:
         flat = ", ".join(map(plain, one.flat))
         rows.append((where, one.slope, number(run.value(one.slope)), flat))
     columns = headed(f"where, derivative by {by}, value>, taken as flat")
-    return Sheet(f"Derivative of {name} of {run.model.name}", columns, tuple(rows), header(run))
+    return Sheet(f"Derivative of {name} of {run.model.name}", columns, tuple(rows), header(it.run))
 
 
 def dominating(run: Job, names: Iterable[str], cost: str = "flops") -> tuple[Region, ...]:

@@ -11,7 +11,13 @@ from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.solve import question, solve
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.questions import best_size, crossing, dominating, elasticities
+from symbolic_cost.jobs.questions import (
+    best_size,
+    crossing,
+    dominating,
+    elasticities,
+    sensitivity_sheet,
+)
 from symbolic_cost.symbols import e, f
 
 
@@ -269,3 +275,12 @@ def test_what_is_the_same_meets_nowhere():
     gpt2 = sc.job("gpt2", conventions="model-flop")
     with pytest.raises(InputError, match=r"mlp.fc1 and mlp.fc2 are equal at every l"):
         crossing(gpt2, "mlp.fc1", "mlp.fc2", "l")
+
+
+def test_a_memory_is_told_in_the_bytes_of_its_precision():
+    """Costs beside it as well: they are compared with it."""
+    gpt2 = sc.job("gpt2", numbers={"b": 1, "M": 1})
+    sheet = sensitivity_sheet(gpt2, ["memory", "saved"])
+    assert "bytes of precision bf16-mixed" in sheet.notes
+    assert "bytes of precision bf16-mixed" not in sensitivity_sheet(gpt2, ["saved"]).notes
+    assert crossing(gpt2, "weight_gradients", "memory", "l").sides[0].run.precise
