@@ -25,6 +25,7 @@ from functools import cache, cached_property, wraps
 from inspect import Parameter, isclass, isfunction, signature, unwrap
 from itertools import starmap
 from math import isfinite
+from numbers import Integral
 from types import FrameType, NoneType, SimpleNamespace, UnionType
 from typing import (
     Any,
@@ -157,7 +158,9 @@ class _Rules:
         hint = self._hints[1][key]
         if not accepts(hint, value):
             title = self._function.__qualname__.removesuffix(".__init__")
-            return f"{title}: {name} = {quote(value)}: {described(hint)} is accepted"
+            foreign = isinstance(value, Integral) and not isinstance(value, int)  # as of NumPy
+            own = f": int({name}) is one" if foreign else ""
+            return f"{title}: {name} = {quote(value)}: {described(hint)} is accepted{own}"
         if _by_type(hint, value):
             known.add(type(value))
         return ""

@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import symbolic_cost as sc
@@ -370,6 +371,10 @@ def test_every_parameter_of_every_public_name_is_tried():
             "cost: recompute = ['full']: text or Recompute is accepted",
         ),
         (lambda: JOB.bind(l=True), "Job.bind: l = True: an integer or Fraction is accepted"),
+        (
+            lambda: JOB.bind(l=np.int64(8)),
+            "Job.bind: l = np.int64(8): an integer or Fraction is accepted: int(l) is one",
+        ),
         (
             lambda: sc.Model("m", [PART], {}),
             "...: a tuple of Part is accepted",

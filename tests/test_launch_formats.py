@@ -74,10 +74,11 @@ def test_torchtitan_cuts_its_batch_for_stages(read):
     ("old", "new", "told"),
     [
         ("8B", "9B", "'llama3 9B' is not known: llama3 8B"),
-        ("replicate_degree = 1", "replicate_degree = 2", "1 is read, shards alone"),
+        ("replicate_degree = 1", "replicate_degree = -1", "a positive integer"),
         ("tensor_parallel_degree = 8", "tensor_parallel_degree = 0", "a positive integer"),
         ("pipeline_parallel_degree = 1",
          "pipeline_parallel_degree = 2\npipeline_parallel_microbatch_size = 3", "a divisor"),
+        ("seq_len", 'mixed_precision_reduce = "float16"\nseq_len', "bfloat16 and float32 are read"),
         ("[training]", "[training", "is not TOML"),
         ("seq_len", "seq_len = 1\nseq_len", "is not TOML"),
     ],
@@ -91,11 +92,54 @@ def test_torchtitan_refusals(old, new, told, read):
 def test_accelerate(read):
     found = read(ACCELERATE, "fsdp.yaml")
     assert found.strategy == "dp=16,zero=3"
-    assert (found.run["policy"], found.run["recompute"]) == ("bf16-fsdp", "full")
+    assert (found.run["policy"], found.run["recompute"]) == ("bf16-accelerate", "full")
     grad = read(ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP"), "fsdp.yaml")
     assert grad.degrees["zero"] == 2
-    with pytest.raises(InputError, match="HYBRID_SHARD"):
-        read(ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD"), "fsdp.yaml")
+    with pytest.raises(InputError, match=r"FULL_SHARD, .* are read"):
+        read(ACCELERATE.replace("FULL_SHARD", "SHARDED"), "fsdp.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        (ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD"), "dp=8,replicas=2,zero=3"),
+        (ACCELERATE.replace("FULL_SHARD", "5"), "dp=8,replicas=2,zero=2"),
+        (ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD").replace("processes: 16", "processes: 2"),
+         "dp=2"),
+        (ACCELERATE + "parallelism_config:\n  parallelism_config_dp_replicate_size: 2\n"
+         "  parallelism_config_dp_shard_size: 4\n  parallelism_config_tp_size: 2\n",
+         "tp=2,dp=4,replicas=2,zero=3"),
+    ],
+)  # fmt: skip
+def test_shards_that_machines_hold_copies_of(text, strategy, read):
+    assert read(text, "fsdp.yaml").strategy == strategy
+
+
+def test_torchtitan_keeps_copies_of_shards(read):
+    """Ranks of data parallelism are those of a shard times copies, as batches count them."""
+    text = TITAN.replace("replicate_degree = 1", "replicate_degree = 2")
+    assert read(text, "run.toml").strategy == "tp=8,sp,dp,replicas=2,zero=3"
+    whole = text.replace("shard_degree = -1", "shard_degree = 1")
+    assert read(whole, "run.toml").strategy == "tp=8,sp,dp=2"
+    batch = "local_batch_size = 2\nglobal_batch_size = "
+    shards = text.replace("shard_degree = -1", "shard_degree = 4")
+    assert read(shards.replace("local_batch_size = 2", f"{batch}32"), "run.toml").run[
+        "global_batch"
+    ]
+    with pytest.raises(InputError, match="not a multiple of 2 sequences x 8 data-parallel ranks"):
+        read(shards.replace("local_batch_size = 2", f"{batch}8"), "run.toml")
+
+
+def test_machines_that_are_not_told(read):
+    text = ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD").replace("num_machines: 2", "debug: no")
+    with pytest.raises(InputError, match="num_machines says how many keep copies"):
+        read(text, "fsdp.yaml")
+    text = ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP")
+    with pytest.raises(InputError, match="fsdp_reshard_after_forward says otherwise"):
+        read(text + "  fsdp_reshard_after_forward: true\n", "fsdp.yaml")
+    text = ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD").replace("machines: 2", "machines: 3")
+    with pytest.raises(InputError, match="are not a multiple of 3 replicas"):
+        read(text, "fsdp.yaml")
 
 
 def test_accelerate_of_megatron(read):

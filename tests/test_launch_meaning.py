@@ -198,11 +198,15 @@ def test_how_experts_get_their_tokens_is_named_unless_it_is_as_derived(tmp_path)
          "bf16-fsdp", "selective-op", 3),
         ("", "bf16-fsdp", "selective, option 2", 3),
         ("pipeline_parallel_degree = 2", "bf16-fsdp", "selective, option 2", 2),
+        ("training.mixed_precision_reduce = 'bfloat16'", "bf16-accelerate",
+         "selective, option 2", 3),
         ("[float8]\nenable_fsdp_float8_all_gather = true", "fp8-linear", "selective, option 2", 3),
     ],
 )  # fmt: skip
 def test_torchtitan(more, policy, recompute, zero, tmp_path):
     text = TITAN
+    if more.startswith("training."):
+        text, more = text.replace("[training]", f"[training]\n{more.removeprefix('training.')}"), ""
     if "float8" in more:
         text = text.replace('flavor = "8B"', 'flavor = "8B"\nconverters = ["float8"]')
     own = read(tmp_path, text + more, "run.toml")
@@ -272,7 +276,7 @@ def test_a_policy_that_is_not_known_is_the_users_to_say(tmp_path):
         ('{"train_batch_size": 8, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}}',
          "auto", None),
         ((f"{ACCELERATE}FSDP\nfsdp_config: {{fsdp_sharding_strategy: 1, "
-         "fsdp_offload_params: true}"), "bf16-fsdp", FSDP),
+         "fsdp_offload_params: true}"), "bf16-accelerate", FSDP),
         (f"{ACCELERATE}MULTI_GPU", "bf16-fsdp", None),
         (f"{ACCELERATE}MEGATRON_LM", None, None),
         ((f"{ACCELERATE}DEEPSPEED\ndeepspeed_config: {{zero_stage: 3, "
@@ -351,7 +355,8 @@ def test_nemo_and_calculon(tmp_path):
     [
         ("DEEPSPEED", "fp16", None, "fp16"),
         ("DEEPSPEED", "bf16", "bf16-gradients", "bf16"),
-        ("FSDP", "fp16", "bf16-fsdp", None),
+        ("FSDP", "fp16", "bf16-accelerate", None),
+        ("MULTI_GPU", "bf16", "bf16-fsdp", None),
         ("MEGATRON_LM", "fp16", None, None),
     ],
 )
@@ -387,6 +392,55 @@ def test_deepspeed_keeps_weights_on_the_host_where_they_are_sharded(stage, kept,
     assert read(tmp_path, text, "ds.json").run.get("offload") == kept
 
 
+@pytest.mark.parametrize(
+    ("more", "kept"),
+    [
+        ('"cpu_offload": true', "weight_gradient,master_weight,optimizer"),
+        ('"cpu_offload": false', None),
+        ('"cpu_offload": true, "cpu_offload_params": true',
+         "weight_gradient,master_weight,optimizer,weight"),
+    ],
+)  # fmt: skip
+def test_deepspeed_by_its_older_keys(more, kept, tmp_path):
+    """deepspeed/runtime/zero/config.py: cpu_offload is offload_optimizer of the device cpu."""
+    text = DEEPSPEED.replace("STAGE", "3").replace("MORE", more)
+    assert read(tmp_path, text, "ds.json").run.get("offload") == kept
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("moe_config: {num_experts: 8}", "config.json of qwen2_moe"),
+        ("sliding_window_size: 20", "with its window"),
+        ("attention_bias: true", "config.json of qwen2"),
+        ("is_starcoder2_config: true", "config.json of starcoder2"),
+        ("is_llama4_config: true", "config.json of llama4"),
+    ],
+)
+def test_nanotron_refuses_models_that_are_no_llama(key, told, tmp_path):
+    text = NANOTRON.replace("NAME", "adamW")
+    off = text.replace("1001}", f"1001, {key.replace('true', 'false')}}}")
+    with pytest.raises(InputError, match=told):
+        read(tmp_path, text.replace("1001}", f"1001, {key}}}"), "run.yaml")
+    assert ": true" not in key or read(tmp_path, off, "run.yaml").config["vocab_size"] == 1008
+
+
+def test_settings_that_other_settings_name(tmp_path):
+    """OmegaConf: ${a.b} from the root, ${.b} of the same table; what is not known stays text."""
+    text = """
+length: 2048
+model:
+  encoder_seq_length: ${length}
+  max_position_embeddings: ${.encoder_seq_length}
+  hidden_size: ${..length}
+"""
+    found = read(tmp_path, text, "nemo.yaml")
+    assert found.run["sequence"] == found.config["max_position_embeddings"] == 2048
+    assert found.config["hidden_size"] == 2048
+    with pytest.raises(InputError, match=r"'\$\{model.encoder_seq_length\}' is not accepted"):
+        read(tmp_path, text.replace("${length}", "${model.encoder_seq_length}"), "nemo.yaml")
+
+
 def test_nemo_that_casts_keeps_weights_in_single_precision(tmp_path):
     text = NEMO.replace("NAME", "adam").replace("MORE", "megatron_amp_O2: false")
     assert read(tmp_path, text, "nemo.yaml").run["policy"] == "bf16-fsdp"
@@ -420,9 +474,10 @@ def test_nanotron(tmp_path):
 
 def test_values_on_the_next_line_and_defaults_of_variables(tmp_path):
     text = GPT.replace("--hidden-size 96", "--hidden-size \\\n    $WIDTH").replace(
-        "--num-layers 8", "--num-layers ${LAYERS:=16}"
+        "--num-layers 8", "--num-layers ${LAYERS:=$COUNT}"
     )
-    found = read(tmp_path, f"#!/bin/bash\ndeclare -i WIDTH=96\n{text}", "run.sh")
+    own = 'declare -i WIDTH=96\nCOUNT=${DEPTH:-"16"}'
+    found = read(tmp_path, f"#!/bin/bash\n{own}\n{text}", "run.sh")
     assert found.config["hidden_size"] == 96
     assert found.config["num_hidden_layers"] == 16
 

@@ -20,7 +20,14 @@ from symbolic_cost.errors import InputError, Problems, quote
 from symbolic_cost.explore.grammar import BYTE, COUNT, FLOP, SECOND, Name, Number, Operation, parsed
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
-from symbolic_cost.jobs.quantities import Quantity, held_at_peak, quantity, refuse_moved
+from symbolic_cost.jobs.quantities import (
+    Quantity,
+    fuller,
+    held_at_peak,
+    quantity,
+    refuse_moved,
+    resized,
+)
 from symbolic_cost.jobs.questions import root_row
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, symbol
@@ -155,9 +162,13 @@ class Solved(NotebookTable):
         if self.binds and not whole:
             rows.append(("what binds", None, self.binds, "derived"))
         columns = headed("what, formula, value>, how")
-        notes = (f"no closed form: {refused}",) if refused else ()
+        notes = [f"no closed form: {refused}"] if refused else []
+        run, at = self.of.run, self.legal or self.integer or 1
+        if not whole:
+            notes += fuller(self.of, by, at)
+            run = resized(run, by, at)
         title = f"{self.question.name} {self.question.sign} {self.question.text} for {by}"
-        return Sheet(title, columns, tuple(rows), (*notes, *self._beyond(), *header(self.of.run)))
+        return Sheet(title, columns, tuple(rows), (*notes, *self._beyond(), *header(run)))
 
     def _beyond(self) -> Iterator[str]:
         """Say where the answer passes learned positions, or the length that is on record."""

@@ -57,7 +57,6 @@ TREES = tuple(one for one in _FORMATS.values() if one not in (MEGATRON, PUBLISHE
 
 
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
-_SHARDED = ("shard", "replicate")
 _OFF = (None, False, 0, "", "none", "null", "no", "false", "False", "None", "auto")
 _SWITCHED_ON = (True, "REDUCE_SCATTER", "reduce_scatter")
 _FROM_TRUTH: Mapping[str, Any] = {"degrees.zero": 1, "run.recompute": "selective"}
@@ -238,11 +237,8 @@ class _Draft:
                     f"{', '.join(flavors)} are read"
                 )
             self.values |= {f"config.{key}": value for key, value in (config or {}).items()}
-        shards, copies = (entries.get(f"parallelism.data_parallel_{n}_degree") for n in _SHARDED)
-        if shards is None or shards.value != 1:
+        if self.values.get("degrees.dp") != 1:
             self.values["degrees.zero"] = 3
-        if copies is not None and copies.value != 1:
-            self.problems.append(f"{copies.where}: {quote(copies.value)}: 1 is read, shards alone")
         if self.values.get("degrees.tp", 1) != 1:
             self.values["switches.sp"] = True
         stages = entries.get("parallelism.pipeline_parallel_degree")
@@ -286,7 +282,8 @@ class _Draft:
         if is_size(run.get("nodes")) and is_size(run.get("ranks_per_node")):
             run.setdefault("ranks", run["nodes"] * run["ranks_per_node"])
         others = prod(degrees.get(name, 1) for name in MODEL_RANKS)
-        ranks, data = run.get("ranks"), degrees.get("dp")
+        ranks, data, copies = run.get("ranks"), degrees.get("dp"), degrees.get("replicas", 1)
+        data = data and data * copies
         problems = []
         if ranks is not None and ranks % others:
             problems.append(f"{ranks} ranks are not a multiple of tp x pp x cp = {others}")
@@ -294,6 +291,8 @@ class _Draft:
             problems.append(f"{ranks} ranks are not tp x pp x cp x dp = {others * data}")
         elif ranks is not None:
             data = ranks // others
+        if data is not None and data % copies:
+            problems.append(f"{data} data-parallel ranks are not a multiple of {copies} replicas")
         batch, micro = run.get("global_batch"), run.get("micro_batch")
         count = run.get("microbatches")
         if batch is not None and micro is not None and data is not None:

@@ -70,6 +70,7 @@ def accelerate(values: Values, refuse: Refuse) -> None:
     """
     said = settings(values)
     kind = str(said.get("kind", ""))
+    _shards(values, said, refuse)
     sharding = {"FSDP": _WEIGHTS, "DEEPSPEED": _WEIGHTS - 1}
     if kind in sharding:
         values.setdefault("degrees.zero", sharding[kind])
@@ -88,10 +89,39 @@ def accelerate(values: Values, refuse: Refuse) -> None:
     if kind == "FSDP":
         values["run.stack"] = "fsdp"
     if kind != "MEGATRON_LM" and values.get("run.precision") in ("bf16", "fp16"):
-        values["run.policy"] = "bf16-fsdp"  # of as many bytes in either
+        sharded = kind == "FSDP"  # gradients are reduced in what it computes in
+        values["run.policy"] = "bf16-accelerate" if sharded else "bf16-fsdp"  # or fp16's as many
     _not_resharded(values)
     if said.get("offload") is True:
         values["run.offload"] = _STATES
+
+
+_LEVELS = {
+    "FULL_SHARD": _WEIGHTS,
+    "SHARD_GRAD_OP": _WEIGHTS - 1,
+    "NO_SHARD": 0,
+    "HYBRID_SHARD": _WEIGHTS,
+    "HYBRID_SHARD_ZERO2": _WEIGHTS - 1,
+}
+
+
+def _shards(values: Values, said: Values, refuse: Refuse) -> None:
+    """Say what FSDP shards; hybrid, it does so within a machine, and machines keep copies.
+
+    Source: github.com/pytorch/pytorch, torch/distributed/fsdp/api.py, ShardingStrategy.
+    """
+    named = said.get("sharding")
+    if named is None:
+        return
+    level = _LEVELS.get(str(named))
+    if level is None:
+        refuse("said.sharding", f"{', '.join(_LEVELS)} are read")
+    elif values.setdefault("degrees.zero", level) != level:
+        refuse("said.sharding", "fsdp_reshard_after_forward says otherwise")
+    elif "HYBRID" in str(named) and is_size(said.get("machines")):
+        values.setdefault("degrees.replicas", said["machines"])
+    elif "HYBRID" in str(named):
+        refuse("said.sharding", "num_machines says how many keep copies: give it")
 
 
 def _not_resharded(values: Values) -> None:
@@ -146,14 +176,22 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
         if values["run.recompute"] is None:
             values["run.recompute"] = f"selective, option {option}"
     precise = values.pop("run.precision", "bfloat16")
-    values["run.policy"] = {"bfloat16": "bf16-fsdp", "float32": "fp32"}.get(str(precise))
+    reduced = str(said.get("reduced", "float32"))
+    policies = {
+        ("bfloat16", "float32"): "bf16-fsdp",
+        ("bfloat16", "bfloat16"): "bf16-accelerate",
+        ("float32", "float32"): "fp32",
+    }
+    values["run.policy"] = policies.get((str(precise), reduced))
     if values["run.policy"] is None:
-        refuse("run.precision", "bfloat16 and float32 are read")
+        what = "run.precision" if reduced == "float32" else "said.reduced"
+        refuse(what, "bfloat16 and float32 are read")
     converters = str(said.get("converters", ""))
-    if "float8" in converters and said.get("gathers_fp8") is True:
+    if "float8" in converters and said.get("gathers_fp8") is True and reduced == "float32":
         values["run.policy"] = "fp8-linear"
     elif converters:
-        refuse("said.converters", "float8 with enable_fsdp_float8_all_gather is read")
+        told = "float8 with enable_fsdp_float8_all_gather, reduced in float32, is read"
+        refuse("said.converters", told)
     after = {"always": 3, "never": 2, "default": 3 if values.get("degrees.pp", 1) == 1 else 2}
     if values.get("degrees.zero"):
         values["degrees.zero"] = after.get(str(said.get("regathers", "default")), 3)

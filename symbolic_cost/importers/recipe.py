@@ -66,9 +66,13 @@ class Recipe:
         place = 1 if "tp" in degrees else 0
         parts[place:place] = self.switches if "tp" in degrees else ()
         ranks, zero = self.data_parallel, self.degrees.get("zero", 0)
+        copies = self.degrees.get("replicas", 1)
+        if ranks == 1:  # copies of what is whole
+            ranks, copies, zero = copies, 1, 0
         distributed = bool(self.degrees or self.run) if ranks is None else ranks > 1
         if distributed:
             parts.append("dp" if ranks is None else f"dp={ranks}")
+            parts += [f"replicas={copies}"] if copies > 1 else []
         if zero and (distributed or degrees.keys() & set(DATA_AXES)):
             parts.append(f"zero={zero}")
         return ",".join(parts)
@@ -76,6 +80,8 @@ class Recipe:
     @property
     def data_parallel(self) -> int | None:
         """Data-parallel degree: as given, or what the other degrees leave of the ranks, or None.
+
+        Of ranks that keep copies of the same shards one is counted.
 
         Raises:
             InputError: the ranks are not a multiple of the other degrees.
@@ -86,7 +92,7 @@ class Recipe:
         others = prod(self.degrees.get(name, 1) for name in MODEL_RANKS)
         if ranks % others:
             raise InputError(f"{ranks} ranks are not a multiple of tp x pp x cp = {others}")
-        return ranks // others
+        return ranks // others // self.degrees.get("replicas", 1)
 
     def model(self, shape: Shape = TRAINING) -> Model:
         """Declare the model; where no vocabulary is named, V stays a symbol.

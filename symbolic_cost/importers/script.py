@@ -155,7 +155,7 @@ def _put_in(text: str, variables: Mapping[str, str]) -> str:
         return text
     for _ in range(_DEEPEST):
         replaced = _VARIABLE.sub(
-            lambda match: variables.get(match[1] or match[3], match[2] or ""), text
+            lambda match: variables.get(match[1] or match[3], (match[2] or "").strip("\"'")), text
         )
         if replaced == text or len(replaced) > _LONGEST:
             break

@@ -1,7 +1,9 @@
 """Settings of JSON and YAML files, flattened to dotted keys, each with its line."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from itertools import accumulate
 from math import isfinite
@@ -42,7 +44,7 @@ def entries(text: str, file: str) -> tuple[Entry, ...]:
                 where = f"{file}: line {event.start_mark.line + 1}"
                 raise InputError(f"{where}: alias *{brief(event.anchor, 40)}: write the value out")
         root = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
-        return tuple(_flattened(root, "", file, 0))
+        return tuple(_referred(tuple(_flattened(root, "", file, 0))))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark else ""
@@ -120,6 +122,24 @@ def _flattened(node: Any, prefix: str, file: str, depth: int) -> Iterator[Entry]
             yield Entry(name, _value(value, f"{file}: line {line}, key {quote(name)}"), line, file)
         else:
             yield Entry(name, "[...]", line, file)
+
+
+def _referred(settings: tuple[Entry, ...]) -> Iterator[Entry]:
+    """Put in settings that others name, as Hydra does: ${model.l}, or ${.l} of its own table."""
+    values = {entry.key: entry.value for entry in settings}
+    for entry in settings:
+        key, value = entry.key, entry.value
+        for _ in range(_DEEPEST):
+            match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+            if match is None:
+                break
+            above = key.split(".")[: -len(match["up"])] if match["up"] else []
+            key = ".".join([*above, match["key"]])
+            value = values.get(key, entry.value)
+        yield replace(entry, value=value)
+
+
+_REFERENCE = re.compile(r"\$\{(?P<up>\.*)(?P<key>\w[\w.]*)\}")
 
 
 def _value(node: Any, where: str) -> Any:  # noqa: ANN401 - a scalar of any type

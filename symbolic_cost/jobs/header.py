@@ -156,7 +156,7 @@ def _elements(setup: Setup) -> str:
         is_own = usual_precision(None) != chosen == usual_precision(runs)
         usual = f", usual under stack {stack_name(runs)}" if is_own else ""
         return f"bytes of precision {chosen}{usual}"
-    return "bytes of the conventions; --precision takes those of a training run"
+    return "bytes of the conventions; memory, comm and time have those of --precision"
 
 
 def _assumed(setup: Setup) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +22,7 @@ from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import b, dp, dr, ep
-from symbolic_cost.units import Unit
+from symbolic_cost.units import Unit, human
 
 _OWN = {"memory": Unit.BYTE, "step": Unit.SECOND}
 
@@ -79,6 +79,11 @@ def is_legal(run: Job, values: Mapping[str, int | Fraction]) -> bool:
     return True
 
 
+def in_its_precision(run: Job, *names: str) -> Job:
+    """Return the job with the bytes of its precision, if memory or the step is among the names."""
+    return run if run.precise or _OWN.keys().isdisjoint(names) else replace(run, precise=True)
+
+
 def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
     """Return a quantity of a job by name.
 
@@ -88,17 +93,17 @@ def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
             it is the cost: block.attention.core, or its last steps where these tell.
         cost: named cost of parts.
     """
+    run = in_its_precision(run, name)
     values = dict(run.values)
     if name == "step":
-        chain = Timed(replace(run, precise=True)).step.chain
+        chain = Timed(run).step.chain
         values = dict(run.counted_values)
         whole = chain.dependencies(["step"])
         program = lowered(whole.definitions, ["step"])
         it = Program(program.symbols, program.nodes, {"it": program.outputs["step"]})
         return Quantity(name, Unit.SECOND, None, it, values, run)
     if name == "memory":
-        precise = run if run.precise else replace(run, precise=True)
-        expr = peak(precise.memory_rows)
+        expr = peak(run.memory_rows)
         return Quantity(name, Unit.BYTE, expr, lowered({"it": expr}), values, run)
     if name in COSTS:
         chosen, rows = named_cost(name), run.rows
@@ -148,12 +153,34 @@ def part_named(rows: CostTable, name: str) -> str:
     return matching[0]
 
 
+def resized(run: Job, by: str, size: int) -> Job:
+    """Return the job with another degree of its strategy, or another number."""
+    if by in run.strategy.bindings():
+        return run.replace(strategy=run.strategy.resized(by, size))
+    return run.replace(numbers={**run.numbers, by: size})
+
+
+def fuller(it: Quantity, by: str, size: int) -> Iterator[str]:
+    """Say which stage of the pipeline holds more than that of which a memory is."""
+    run = it.run
+    others = [one for one in run.structure.stages if it.name == "memory" and one is not run.stage]
+    held = {
+        stage: Fraction(quantity(run.replace(stage=stage), it.name).at(**{by: size}))
+        for stage in others
+    }
+    fullest = max(held, key=lambda stage: held[stage], default=run.stage)
+    if fullest in held and held[fullest] > Fraction(it.at(**{by: size})):
+        more = human(held[fullest], it.unit)
+        yield f"stage {fullest} holds {more} there, more than stage {run.stage}: --stage {fullest}"
+
+
 def held_at_peak(run: Job, sizes: Mapping[str, int | Fraction]) -> tuple[str, dict[str, Fraction]]:
     """Return the moment of the peak, and the share of every quantity in what is held [1].
 
-    Another size makes no other rows, so that those of the job are told the size.
+    The job has the bytes of its precision. Another size makes no other rows, so that those of the
+    job are told the size.
     """
-    table = (run if run.precise else replace(run, precise=True)).memory_rows
+    table = run.memory_rows
     values = {**run.values, **sizes}
     known = lowered(moments(table)).exact(values)
     moment = max(known, key=lambda name: known[name])

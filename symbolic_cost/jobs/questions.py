@@ -20,11 +20,14 @@ from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import (
     Quantity,
+    fuller,
+    in_its_precision,
     is_legal,
     is_made_anew,
     moves_microbatches,
     quantity,
     refuse_moved,
+    resized,
     unit_of,
 )
 from symbolic_cost.jobs.tables.totals import number
@@ -74,6 +77,7 @@ class Crossing:
             unit = f"{left.unit.value} per {self.by}"
             rows.append((f"derivative of the difference [{unit}]", None, self.slope, "derived"))
         title = f"{left.name} and {right.name} of {run.model.name} meet in {self.by}"
+        run = run if self.integer is None else resized(run, self.by, self.integer)
         return Sheet(title, headed("what, formula, value>, how"), tuple(rows), header(run))
 
     def _is_greater(self) -> bool:
@@ -91,7 +95,7 @@ def root_row(name: str, root: Expr, how: How, run: Job) -> tuple[Cell, ...]:
 
 def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> Crossing:
     """Return where two quantities of a job are equal, as a symbol grows."""
-    problems = Problems()
+    problems, run = Problems(), in_its_precision(run, left, right)
     one, other = (problems.attempt(quantity, run, name, cost) for name in (left, right))
     variable = problems.attempt(symbol, by)
     problems.refuse()
@@ -99,6 +103,8 @@ def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> C
         refuse_moved(side, variable.name)
     if one.unit is not other.unit:
         raise InputError(f"{left} is in {one.unit}, {right} in {other.unit}: name two of one unit")
+    if one.program == other.program:
+        raise InputError(f"{left} and {right} are equal at every {variable.name}")
     roots: tuple[Expr, ...] = ()
     how = How.CLOSED
     if one.expr is not None and other.expr is not None:
@@ -177,7 +183,10 @@ class Best:
             slope = Measured(self.slope, unit)
             rows.append((f"derivative there, per {self.by}", None, slope, "what jumps is flat"))
         columns = headed("what, formula, value>, how")
-        notes = (f"no closed form: {self.refused}",) if self.refused else ()
+        notes = [f"no closed form: {self.refused}"] if self.refused else []
+        if self.integer is not None:
+            notes += fuller(self.of, self.by, self.integer)
+            run = resized(run, self.by, self.integer)
         title = f"Least {self.of.name} of {run.model.name} in {self.by}"
         return Sheet(title, columns, tuple(rows), (*notes, *header(run)))
 
@@ -218,7 +227,7 @@ def _rebuilt(run: Job, it: Quantity, by: str, candidates: range) -> Best:
     values: dict[int, Fraction] = {}
     for size in candidates:
         try:
-            own = _resized(run, by, size)
+            own = resized(run, by, size)
             if is_legal(own, own.values):
                 values[size] = Fraction(quantity(own, it.name).at())
         except InputError:  # a size that the batch or a degree does not divide
@@ -232,17 +241,11 @@ def _rebuilt(run: Job, it: Quantity, by: str, candidates: range) -> Best:
     return Best(it, by, (), refused, best, values[best], len(values), None)
 
 
-def _resized(run: Job, by: str, size: int) -> Job:
-    """Return the job with another degree of its strategy, or another number."""
-    if by in run.strategy.bindings():
-        return run.replace(strategy=run.strategy.resized(by, size))
-    return run.replace(numbers={**run.numbers, by: size})
-
-
 def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:
     """Return the elasticity of costs in every symbol, at the numbers of a job."""
     problems = Problems()
     wanted = tuple(names)
+    run = in_its_precision(run, *wanted)
     chosen = [problems.attempt(quantity, run, name) for name in wanted]
     problems.refuse()
     totals = {one.name: one.expr for one in chosen if one.expr is not None}
@@ -259,7 +262,9 @@ def elasticities(run: Job, names: Iterable[str] = ()) -> Sensitivity:
 
 def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
     """Tabulate the elasticities of costs: rows by cost, columns by symbol."""
-    matrix = elasticities(run, names)
+    wanted = tuple(names)
+    run = in_its_precision(run, *wanted)
+    matrix = elasticities(run, wanted)
     columns = headed(", ".join(["cost, value>", *(f"{name}>" for name in matrix.symbols)]))
     rows = tuple(
         (
@@ -289,7 +294,7 @@ def branch_sheet(run: Job, name: str, by: str) -> Sheet:
         flat = ", ".join(map(plain, one.flat))
         rows.append((where, one.slope, number(run.value(one.slope)), flat))
     columns = headed(f"where, derivative by {by}, value>, taken as flat")
-    return Sheet(f"Derivative of {name} of {run.model.name}", columns, tuple(rows), header(run))
+    return Sheet(f"Derivative of {name} of {run.model.name}", columns, tuple(rows), header(it.run))
 
 
 def dominating(run: Job, names: Iterable[str], cost: str = "flops") -> tuple[Region, ...]:

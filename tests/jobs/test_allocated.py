@@ -19,7 +19,8 @@ def script(run):
     degrees["batch"] = TRUTH["microbatches"] * ranks
     flags = [TRUTH["common"], TRUTH["models"][run["model"]]]
     flags += [TRUTH["context"]] if run["cp"] > 1 else []
-    return "torchrun --nproc-per-node 8 --nnodes 1 pretrain_gpt.py " + " ".join(flags).format(**degrees)
+    flags = " ".join(flags).format(**degrees)
+    return f"torchrun --nproc-per-node 8 --nnodes 1 pretrain_gpt.py {flags}"
 
 
 def named(run):

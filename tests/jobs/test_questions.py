@@ -8,9 +8,16 @@ from click.testing import CliRunner
 import symbolic_cost as sc
 from symbolic_cost.analysis.inverse import How
 from symbolic_cost.cli import main
+from symbolic_cost.errors import InputError
 from symbolic_cost.explore.solve import question, solve
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.questions import best_size, crossing, dominating, elasticities
+from symbolic_cost.jobs.questions import (
+    best_size,
+    crossing,
+    dominating,
+    elasticities,
+    sensitivity_sheet,
+)
 from symbolic_cost.symbols import e, f
 
 
@@ -229,3 +236,51 @@ def test_a_bound_from_below_is_met_from_the_first_on():
     assert rows == {"b": "every one"}
     rows = {row[0]: row[2] for row in solve("comm <= 100 GB", job, "b").sheet().rows}
     assert rows["last integer b"] == 1
+
+
+def test_answers_are_told_with_the_size_that_they_are_of():
+    """The notes are of the job at the answer, not at the number that was asked for."""
+    job = sc.job("llama-3-8b", "tp=8,sp", {"b": 1}, precision="bf16-mixed")
+    found = solve("memory == 80 GiB", job, "l")
+    assert f", l = {found.legal}," in header_of(found.sheet())
+    assert ", l = 13939" in header_of(crossing(job, "attention", "mlp", "l").sheet())
+    best = best_size(sc.job("llama-3-8b", "tp,sp", {"b": 1}), "memory", "m1", range(1, 9))
+    assert "m1 = 8" in header_of(best.sheet())
+
+
+def header_of(sheet):
+    return sheet.notes[-1]
+
+
+@pytest.mark.parametrize("ask", ["solve", "optimum"])
+def test_another_stage_that_holds_more_is_told(ask):
+    """Dense layers lead: stages between hold more of the mixtures than the first one."""
+    sizes = {"M": 16, "l": 4096} if ask == "optimum" else {"M": 16, "b": 1}
+    parallel = "tp=8,sp,pp=16,ep=8,dp=16,zero=1"
+    job = sc.job("deepseek-v3", parallel, sizes, recompute="full", precision="bf16-mixed")
+
+    def said(run):
+        if ask == "solve":
+            return solve("memory == 80 GiB", run, "l").sheet()
+        return best_size(run, "memory", "b", range(1, 4)).sheet()
+
+    (note,) = [note for note in said(job).notes if "--stage" in note]
+    fullest = job.replace(stage="middle")
+    assert note.startswith("stage middle holds ")
+    assert note.endswith(" there, more than stage first: --stage middle")
+    assert not [note for note in said(fullest).notes if "--stage" in note]
+
+
+def test_what_is_the_same_meets_nowhere():
+    gpt2 = sc.job("gpt2", conventions="model-flop")
+    with pytest.raises(InputError, match=r"mlp.fc1 and mlp.fc2 are equal at every l"):
+        crossing(gpt2, "mlp.fc1", "mlp.fc2", "l")
+
+
+def test_a_memory_is_told_in_the_bytes_of_its_precision():
+    """Costs beside it as well: they are compared with it."""
+    gpt2 = sc.job("gpt2", numbers={"b": 1, "M": 1})
+    sheet = sensitivity_sheet(gpt2, ["memory", "saved"])
+    assert "bytes of precision bf16-mixed" in sheet.notes
+    assert "bytes of precision bf16-mixed" not in sensitivity_sheet(gpt2, ["saved"]).notes
+    assert crossing(gpt2, "weight_gradients", "memory", "l").sides[0].run.precise

@@ -352,6 +352,7 @@ def test_a_roofline_that_is_named_means_the_record_and_no_stack_reads_it():
     ("precision", "gradient", "weight"),
     [
         ("bf16-gradients", 2, 2),
+        ("bf16-accelerate", 2, 2),
         ("bf16-deepspeed", 2, 2),  # reduced in 16 bits, though six bytes are held
         ("fp8-hybrid", 4, 2),  # both 8-bit copies are cast from the 16 bits that arrive
         pytest.param("mxfp8", 2, 2, marks=pytest.mark.slow),
