@@ -67,13 +67,14 @@ class Recipe:
         parts[place:place] = self.switches if "tp" in degrees else ()
         ranks, zero = self.data_parallel, self.degrees.get("zero", 0)
         copies = self.degrees.get("replicas", 1)
-        if ranks == 1:  # copies of what is whole
+        among_sequences = not degrees.keys().isdisjoint(DATA_AXES)
+        if ranks == 1 and not among_sequences:  # copies of what is whole
             ranks, copies, zero = copies, 1, 0
-        distributed = bool(self.degrees or self.run) if ranks is None else ranks > 1
+        distributed = bool(self.degrees or self.run) if ranks is None else ranks * copies > 1
         if distributed:
             parts.append("dp" if ranks is None else f"dp={ranks}")
             parts += [f"replicas={copies}"] if copies > 1 else []
-        if zero and (distributed or degrees.keys() & set(DATA_AXES)):
+        if zero and (distributed or among_sequences):
             parts.append(f"zero={zero}")
         return ",".join(parts)
 
