@@ -190,7 +190,7 @@ class Rates:
         bytes cannot be loaded as matrix units want them, and multiply in single precision on the
         others: 108 wide ones on a100-80gb at 19.5 TFLOP/s in place of 312.
 
-        Source: anthony-2024; cutlass.
+        Source: cutlass; anthony-2024.
         """
         odd, machine = around.odd.get(path, Integer(0)), self.kernels.machine
         loads = around.scalar if own in _LOADED and self.kernels.calls is not None else {}
