@@ -80,7 +80,9 @@ def _experts(timed: Timed) -> Iterator[str]:
     yield "assumed of experts: each gets equally many tokens"
     if runs is not None:
         alone = "every copy of a token goes alone, and is put in order before and behind"
-        sent = "a token goes once to all its experts on a rank" if runs.dispatch == "once" else alone
+        sent = (
+            "a token goes once to all its experts on a rank" if runs.dispatch == "once" else alone
+        )
         each = "a kernel for each" if runs.experts == "apart" else "one kernel for all"
         yield f"experts of stack {runs.name}: {sent}; of products {each}"
 
