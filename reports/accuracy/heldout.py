@@ -282,9 +282,9 @@ WHERE = """\
   128 is in the area of its products, experts are balanced by force. h100: Qwen3 8 to 54 % too fast
   but in one release, which is 11 too slow; 25 with experts on two nodes, where a layer takes as
   long per sequence as with twice as many experts on one, 9.5 ms; of one configuration releases
-  differ by 1.8. The tokens of seven runs are sent by all-to-all: since they are put in order twice, h100's
-  Megatron-Bridge leaves 12.4 in place of 12.9, b200's 7.8 of 8.2; the release that was too slow is
-  more so (11 of 7).
+  differ by 1.8. The tokens of seven runs are sent by all-to-all: since they are put in order
+  twice, h100's Megatron-Bridge leaves 12.4 in place of 12.9 and b200's 7.8 of 8.2; the release that
+  was too slow is more so (11 of 7).
 * nemotron-3-super on b300 with 64 experts per rank up to 18 % too slow: one time of the host for
   the kernels of every expert is too much there. nemotron-3-ultra on gb200-nvl72 16 % too fast.
 * gb300-nvl72: dense runs in 8 bits 4 to 13 % too slow since 26.02 (42 % without virtual stages,
@@ -316,7 +316,7 @@ WHERE = """\
   and b200 11.5 of 13.2); computing on TPUs that hidden communication does not slow (tpu-v5p 2.9 of
   7.6 and tpu-v4 3.4 of 4.9, but trillium 14.0 of 5.8 and tpu-v5e 5.5 of 4.0); kernels of the router
   as Megatron-Core counts them, 31 in place of five ops: the 2 % that 41 fewer bring DeepSeek-V3 on
-  gb200-nvl72 are 9 us each at most beside another processor, and 31 are five ops of 60 us."""
+  gb200-nvl72 are 9 us each at most beside another processor; 31 are five ops of 60 us."""
 
 MEMORY = """\
 Allocated, reserved or as nvidia-smi shows it (`symbolic-cost memory --as`). The one fitted number
