@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby
 
@@ -138,9 +138,10 @@ def shapes(part: Part, model: Model, placement: Placement) -> Around:
         if experts and op.weights and op.units is Units.MATRIX
     }
     weights = {f"{part.path}.{op.path}": frozenset(w.tensor for w in op.weights) for op in part.ops}
-    odd = misaligned(part, model, placement)
-    loads = misaligned(part, model, placement, LOADED)
-    scalar = {path: each for path, each in loads.items() if not weights[path]}
+    odd = misaligned(part.path, part.ops, model, placement)
+    scalar = misaligned(
+        part.path, (op for op in part.ops if not op.weights), model, placement, LOADED
+    )
     some = {
         f"{part.path}.{op.path}": Min(1, model.sizes[name])
         for op in part.ops
@@ -186,7 +187,7 @@ def _casts(part: Part) -> Mapping[str, frozenset[str]]:
 
 
 def misaligned(
-    part: Part, model: Model, placement: Placement, fill: int = ALIGNED
+    path: str, ops: Iterable[Op], model: Model, placement: Placement, fill: int = ALIGNED
 ) -> Mapping[str, Expr]:
     """Return by path of a product one where a side is no multiple of some elements, else zero.
 
@@ -194,8 +195,8 @@ def misaligned(
     are none. For example 96 heads of 150 on 8 ranks are 1800 = 28.1 x 64.
     """
     return {
-        f"{part.path}.{op.path}": _odd(op, model, placement, fill)
-        for op in part.ops
+        f"{path}.{op.path}": _odd(op, model, placement, fill)
+        for op in ops
         if op.units is Units.MATRIX and len(op.stages) == 1
     }
 
