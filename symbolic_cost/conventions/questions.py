@@ -198,6 +198,8 @@ class Conventions(NotebookTable):
         unseen: op kinds of which nothing is counted.
         fused_recompute: whether what a fused kernel computes again in backward is counted.
         kept_as: elementwise functions that save for backward what another one does.
+        joined: names of ops of one scope that are one kernel, group by group; what one of them
+            hands to another alone is not kept.
     """
 
     name: str
@@ -223,6 +225,7 @@ class Conventions(NotebookTable):
     called_addition: Expr = Integer(0)
     unseen: frozenset[str] = frozenset()
     kept_as: Mapping[str, str] = field(default_factory=dict)
+    joined: tuple[tuple[str, ...], ...] = ()
 
     def contraction_of(self, kind: str) -> Lambda:
         """Return the FLOP per result element of a sum of n products in an op kind."""

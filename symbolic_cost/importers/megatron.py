@@ -1,6 +1,6 @@
 """What settings of Megatron-LM and NeMo mean together: their defaults, and what several decide."""
 
-import re
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +12,7 @@ Refuse = Callable[[str, str], None]
 """Notes a problem: the target whose entry it is about, and what is wrong."""
 
 _MULTIPLE = 128
-_PATTERN = re.compile(r"\[([01])\](?:\*([0-9]{1,5}))?")
+_LONGEST = 1000  # letters of a list of layers
 
 
 def megatron(values: Values, refuse: Refuse) -> None:
@@ -111,6 +111,7 @@ def _experts(values: Values, said: Values, refuse: Refuse) -> None:
     values.setdefault("config.num_experts_per_tok", 2)
     if is_size(values.get("config.hidden_size")):
         values.setdefault("config.intermediate_size", 4 * values["config.hidden_size"])
+    _capacity(said, refuse)
     layers, every = values.get("config.num_hidden_layers"), said.get("frequency", 1)
     if isinstance(layers, int) and every != 1:
         listed = _frequency(every, layers)
@@ -131,16 +132,48 @@ def _experts(values: Values, said: Values, refuse: Refuse) -> None:
         )
 
 
+def _capacity(said: Values, refuse: Refuse) -> None:
+    """Accept experts of bounded capacity where an even share of the tokens is what they take.
+
+    Each takes up to factor x tokens x chosen / experts, of which an even share is one factor;
+    experts that are filled up always take all of it.
+    """
+    try:
+        factor = float(said.get("capacity", 1))
+    except ValueError:
+        factor = 0
+    if factor < 1 or (said.get("filled") is True and factor > 1):
+        refuse("said.capacity", "1 is read, or more where experts are not filled up to it")
+
+
 def _frequency(every: object, layers: int) -> list[str] | None:
-    """Return what each layer is, of a number n (layers 0, n, 2n are mixtures) or a list."""
+    """Return what each layer is, of a number n (layers 0, n, 2n are mixtures) or a list.
+
+    >>> _frequency("([0]*1+[1]*2)*2", 6)
+    ['dense', 'sparse', 'sparse', 'dense', 'sparse', 'sparse']
+    """
     if is_size(every):
         return [DENSE if layer % int(str(every)) else EXPERTS for layer in range(layers)]
-    text = str(every).strip("()\"'").replace(" ", "")
-    kinds = {"0": DENSE, "1": EXPERTS}
-    terms = [_PATTERN.fullmatch(term) for term in text.split("+")]
-    if not all(terms):
+    text = str(every).strip("\"'")
+    try:
+        listed = _list(ast.parse(text[:_LONGEST], mode="eval").body, layers)
+    except (SyntaxError, ValueError):
         return None
-    return [kinds[m[1]] for m in terms if m for _ in range(min(int(m[2] or 1), layers + 1))]
+    return [EXPERTS if one else DENSE for one in listed]
+
+
+def _list(node: ast.expr, layers: int) -> list[int]:
+    """Return a list of 0 and 1 that is written with + and *, and not many more than layers."""
+    match node:
+        case ast.List(elts):
+            listed = [one.value for one in elts if isinstance(one, ast.Constant)]
+            if len(listed) == len(elts) and all(one in (0, 1) for one in listed):
+                return [int(str(one)) for one in listed]
+        case ast.BinOp(left, ast.Add(), right):
+            return (_list(left, layers) + _list(right, layers))[: layers + 1]
+        case ast.BinOp(left, ast.Mult(), ast.Constant(int(times))):
+            return (_list(left, layers) * min(times, layers + 1))[: layers + 1]
+    raise ValueError(ast.dump(node))
 
 
 def _stages(values: Values, said: Values, refuse: Refuse) -> None:
@@ -174,15 +207,15 @@ def _again(values: Values, said: Values, refuse: Refuse) -> None:
     if what == "selective" and said.get("again_modules"):
         words = str(said["again_modules"]).replace(",", " ").split()
         values["run.recompute"] = "selective" if words == ["core_attn"] else "+".join(words)
-    if what != "full" or number in (None, 1, "1"):
-        if what == "full" and said.get("again_method") == "block":
-            refuse("said.again_method", "uniform is read: block recomputes some of the layers")
+    if what != "full":
         return
     if said.get("again_method") == "block":
         layers, stages = values.get("config.num_hidden_layers"), values.get("degrees.pp", 1)
-        if not (is_size(layers) and is_size(number) and number * stages >= layers):
+        if number in (0, "0"):
+            values["run.recompute"] = "none"
+        elif not (is_size(layers) and is_size(number) and number * stages >= layers):
             refuse("said.again_method", "uniform is read: block recomputes some of the layers")
-    else:
+    elif number not in (None, 1, "1"):
         values["run.recompute"] = f"full/{number}"
 
 

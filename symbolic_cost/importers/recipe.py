@@ -10,6 +10,7 @@ from symbolic_cost.models.config import from_config
 from symbolic_cost.models.configfile import Document
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.parallel.catalogue import DATA_AXES
 from symbolic_cost.records import dataclass
 
 
@@ -68,7 +69,8 @@ class Recipe:
         distributed = bool(self.degrees or self.run) if ranks is None else ranks > 1
         if distributed:
             parts.append("dp" if ranks is None else f"dp={ranks}")
-            parts += [f"zero={zero}"] if zero else []
+        if zero and (distributed or degrees.keys() & set(DATA_AXES)):
+            parts.append(f"zero={zero}")
         return ",".join(parts)
 
     @property

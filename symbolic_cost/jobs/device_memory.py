@@ -141,7 +141,10 @@ class DeviceMemory:
     def _facts(self) -> Mapping[str, Any]:
         """The numbers of the stack that runs."""
         runs, data = self.setup.methods.stack, package_data("systems/device_memory.toml")
-        return {**data["every"], **data.get(UNKNOWN if runs is None else runs.name, {})}
+        facts = dict(data["every"])
+        for name in reversed((UNKNOWN,) if runs is None else runs.family):
+            facts |= data.get(name, {})
+        return facts
 
     @property
     def _sources(self) -> Mapping[str, str]:
@@ -171,7 +174,7 @@ class DeviceMemory:
         return lost
 
     def _weight_gradients(self) -> int:
-        """Return one unused gradient per shape of the weights of blocks; experts share theirs.
+        """Return one unused gradient per shape of the weights of products; experts share theirs.
 
         Routers add to no gradient themselves.
         """
@@ -180,7 +183,6 @@ class DeviceMemory:
         shapes = {
             (op.path, tensor.axes): self._elements(tensor)
             for part in self.setup.divided.share(self.stage).parts
-            if part.is_block
             for op, tensor in _matrices(part.ops)
             if not scores & set(tensor.axes)
         }

@@ -145,19 +145,22 @@ class Setup(NotebookTable):
         return self.structure.symbolic
 
     @cached_property
+    def _run(self) -> Training:
+        """The training under the software that runs it."""
+        runs = self.methods.stack
+        return self.training if runs is None else replace(self.training, software=runs.software)
+
+    @cached_property
     def trained(self) -> Training:
         """The training with what numbers decide: one chunk is none, and uneven stages.
 
         What is kept of gathered inputs is decided here for memory, communication and time alike:
         as the training says, else as the conventions do.
         """
-        trained, saved = self.training, self.counting.saved
+        trained, saved = self._run, self.counting.saved
         chunks = exact(self.values.get("v", trained.chunks))
         if chunks != trained.chunks or saved is not trained.saved:
             trained = replace(trained, chunks=chunks, saved=saved)
-        runs = self.methods.stack
-        if runs is not None:
-            trained = replace(trained, software=runs.software)
         if trained.layout != AUTO:
             return trained
         blocks, stages = map(self.value, (block_count(self.model), self.placed.degree("pp")))
@@ -183,8 +186,7 @@ class Setup(NotebookTable):
     @cached_property
     def counting(self) -> Conventions:
         """The conventions, with the bytes of the precision where they are asked for."""
-        training = self.training
-        rules = self.conventions
+        training, rules = self._run, self.conventions
         return training.counted(rules) if self.precise else training.conventions_of(rules)
 
     @cached_property
@@ -214,7 +216,7 @@ class Setup(NotebookTable):
     @cached_property
     def stages_memory(self) -> Memory:
         """What the ranks of every stage hold; the precision says the bytes."""
-        counted = self.training.counted(self.conventions)
+        counted = self._run.counted(self.conventions)
         alike = counted == self.counting
         divided = self.divided if alike else replace(self.divided, conventions=counted)
         return Memory(divided, self.trained)

@@ -84,6 +84,27 @@ def _book_traffic(book: Book, op: Op, kernel: Kernel, phase: Phase) -> None:
         book.bytes(op, phase, Quantity.WRITE, operand)
 
 
+def _handed_inside(part: Part, joined: tuple[tuple[str, ...], ...]) -> set[str]:
+    """Return the tensors that one op of a kernel hands to others of it and to nobody else.
+
+    An activation and the product with its gate, as one kernel, keep what comes in, from which
+    backward makes the activation anew.
+    """
+    inside: set[str] = set()
+    for names in joined:
+        scopes: dict[str, list[Op]] = {}
+        for op in part.ops:
+            scope, _, name = op.path.rpartition(".")
+            if name in names:
+                scopes.setdefault(scope, []).append(op)
+        for ops in scopes.values():
+            made = {one.tensor for op in ops for one in op.outputs}
+            taken = {one.tensor for op in ops for one in op.inputs}
+            others = {one.tensor for op in part.ops if op not in ops for one in op.inputs}
+            inside |= (made & taken) - others
+    return inside
+
+
 def book_saved(book: Book, flow: Flow) -> None:
     """Book every tensor that backward needs, once.
 
@@ -95,7 +116,7 @@ def book_saved(book: Book, flow: Flow) -> None:
     """
     made_in = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
     shared = taken_by_all(book.part)
-    booked: set[str] = set()
+    booked: set[str] = _handed_inside(book.part, book.conventions.joined)
     whole: set[str] = set()
     for op in book.part.ops:
         region = book.region(op)

@@ -23,7 +23,7 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.recompute import Recompute
 from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.amounts import Amount, amount, times, total, undominated
-from symbolic_cost.parallel.software import Making, Software
+from symbolic_cost.parallel.software import IN_PLACE, LOSS, Making, Software
 from symbolic_cost.records import dataclass
 
 
@@ -165,6 +165,8 @@ class Backward:
 
     def _made_of(self, op: Op, new: list[str]) -> list[Expr]:
         """Return the gradients that an op makes; in single precision those of what runs in it."""
+        if self.software.loss == IN_PLACE and op.kind == LOSS:
+            return []
         kind, sizes = self._kind_of(op), self.conventions.sizes
         if kind.held and new:
             size = sizes.single if kind.is_single else sizes.value

@@ -110,15 +110,17 @@ class Training:
         object.__setattr__(self, "microbatches", number)
 
     def conventions_of(self, conventions: Conventions) -> Conventions:
-        """Return conventions with what the training says of saved inputs; the same for the same."""
-        if self.saved is None or self.saved is conventions.saved:
+        """Return conventions with what the training and its software keep; the same for the same."""
+        key = (id(conventions), self.saved, self.software)
+        saved = conventions.saved if self.saved is None else self.saved
+        own = self.software.counted(conventions)
+        if saved is conventions.saved and own is conventions:
             return conventions
-        make = partial(replace, conventions, saved=self.saved)
-        return _COUNTED.of((id(conventions), self.saved), lambda: (conventions, make()))[1]
+        return _COUNTED.of(key, lambda: (conventions, replace(own, saved=saved)))[1]
 
     def counted(self, conventions: Conventions) -> Conventions:
         """Return the same with the bytes of the precision; of the same answers one object."""
-        key = (id(conventions), self.saved, self.precision)
+        key = (id(conventions), self.saved, self.software, self.precision)
         make = precision(self.precision).applied
         return _COUNTED.of(key, lambda: (conventions, make(self.conventions_of(conventions))))[1]
 

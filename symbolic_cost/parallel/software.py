@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from symbolic_cost.records import dataclass
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.records import dataclass, replace
+
+
+IN_PLACE = "in place"
+LOSS, _AS_LOGITS = "cross_entropy", "cross_entropy_values"
 
 
 class Making(StrEnum):
@@ -31,11 +36,13 @@ class Software:
 
     Args:
         loss: "fused" where its gradient takes the place of what it kept, "apart" where PyTorch's
-            ops make one of the likelihoods and one of the logits.
+            ops make one of the likelihoods and one of the logits, "in place" where logits are
+            kept as they are and their gradient takes their place.
         gradients: "kept" from step to step, or "made" by the first microbatch of each.
         making: of a microbatch's gradient of a weight.
         updates: of the optimizer: "fused", or "foreach": op by op on all weights.
         ends: what of FSDP's units is no block: "apart", part by part, or all of it the "root".
+        joined: names of ops of one scope that are one kernel, group by group.
     """
 
     loss: str = "fused"
@@ -43,6 +50,7 @@ class Software:
     making: Making = Making.FUSED
     updates: str = "fused"
     ends: str = "apart"
+    joined: tuple[tuple[str, ...], ...] = ()
 
     @property
     def by_op(self) -> bool:
@@ -53,7 +61,17 @@ class Software:
     def description(self) -> str:
         """What is assumed of it, in words; for the notes of a table of memory."""
         units = f" (ends {self.ends})" if self.making is Making.REDUCED else ""
+        joined = ", ".join(" with ".join(names) for names in self.joined)
+        kernels = f", one kernel {joined}" if joined else ""
         return (
             f"loss {self.loss}, gradients of weights {self.gradients}, those of a microbatch "
-            f"{_MAKING_WORDS[self.making]}{units}, optimizer {self.updates}"
+            f"{_MAKING_WORDS[self.making]}{units}, optimizer {self.updates}{kernels}"
         )
+
+    def counted(self, conventions: Conventions) -> Conventions:
+        """Return conventions with what its kernels keep for backward."""
+        kept = {LOSS: _AS_LOGITS} if self.loss == IN_PLACE else {}
+        if not kept and not self.joined:
+            return conventions
+        kept_as = {**conventions.kept_as, **kept}
+        return replace(conventions, kept_as=kept_as, joined=self.joined)

@@ -99,7 +99,8 @@ class Stack:
             reduced, "none" where nothing is known to be there.
         weight_gradients: "kept" from step to step in buffers of their own, or "made" by the first
             microbatch of each step as the weights' own.
-        loss: "fused" where its gradient takes the place of what it kept, else "apart": op by op.
+        loss: "fused" where its gradient takes the place of what it kept, "in place" where that is
+            the logits, else "apart": op by op.
         updates: of the optimizer, "fused" in one pass, or "foreach": op by op on all weights.
         ends: what of the units that are gathered and reduced is no block: "apart", part by part,
             or all of it the "root".
@@ -115,6 +116,7 @@ class Stack:
         precision: policy of training where none is said.
         machines: kinds of machines that it runs on.
         sources: key of the source of every fact.
+        family: names of the stack and of those that it is like, the nearest first.
     """
 
     name: str
@@ -144,6 +146,7 @@ class Stack:
     precision: str
     machines: tuple[str, ...]
     sources: Mapping[str, str] = field(hash=False)
+    family: tuple[str, ...]
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -155,7 +158,8 @@ class Stack:
         """What of it decides what lives for a while."""
         making = {"apart": Making.APART, "reduced": Making.REDUCED}
         how = making.get(self.accumulation, Making.FUSED)
-        return Software(self.loss, self.weight_gradients, how, self.updates, self.ends)
+        joined = () if "fusion" in self.assumed else self.fusion.kernels
+        return Software(self.loss, self.weight_gradients, how, self.updates, self.ends, joined)
 
     def check(self, machine: Machine) -> None:
         """Refuse a machine that the stack does not run on, or that no kernels are known for.
@@ -265,10 +269,12 @@ def _fusion(name: str) -> Fusion:
 
 def _stack(name: str, record: Mapping[str, Any]) -> Stack:
     data = package_data("systems/stacks.toml")
-    whole, parent = dict(record), data["stacks"].get(record.get("like"))
-    while parent is not None:
-        whole, parent = {**parent, **whole}, data["stacks"].get(parent.get("like"))
-    whole = {**data["every"], **whole}
+    family = [name]
+    while like := data["stacks"][family[-1]].get("like"):
+        family.append(like)
+    whole = {**data["every"]}
+    for one in reversed(family):
+        whole |= data["stacks"][one]
     facts = {key: fact for key, fact in whole.items() if isinstance(fact, dict)}
     values = {
         key: fact["value"] if isinstance(fact["value"], str) else exact(fact["value"])
@@ -281,5 +287,6 @@ def _stack(name: str, record: Mapping[str, Any]) -> Stack:
         meaning=record["meaning"],
         machines=machines,
         sources=sources,
+        family=tuple(family),
         **{**values, "fusion": _fusion(values["fusion"])},  # type: ignore[arg-type]  # as the record has them
     )

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Flag, StrEnum, auto
-from typing import TYPE_CHECKING
-
 from sympy import Expr
 
 from symbolic_cost.axes import Glossary, axes, glossary
@@ -53,9 +51,6 @@ from symbolic_cost.models.decoders.sizes import Sizes
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Model, Op, Part, Place, einsum, pointwise, scope, view
 from symbolic_cost.records import dataclass, field, replace
-
-if TYPE_CHECKING:
-    pass
 
 AXES = glossary(
     *(layer.AXES for layer in (attention, attention_core, differential, gated, latent, mlp, moe)),

@@ -6,9 +6,10 @@ from functools import partial
 from sympy import Integer
 
 from symbolic_cost import symbols
-from symbolic_cost.layers.attention import Bias, HeadNorm, Rotated
+from symbolic_cost.layers.attention import Attention, Bias, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.gated import GatedMLP
+from symbolic_cost.layers.latent import LatentAttention
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts, Trait
 from symbolic_cost.layers.norm import Norm
@@ -259,15 +260,26 @@ def megatron(fields: Fields, shape: Shape) -> Model:
     entry = Entry.POSITION if places == "learned_absolute" else Entry.NONE
     common = fields.optional_size("moe_shared_expert_intermediate_size")
     own_width = fields.source.values.get("moe_intermediate_size") is not None
+    core = AttentionCore(steps=Step.MASK | Step.DROP | Step.COPY)
+    attention: Attention | LatentAttention = replace(
+        ATTENTION,
+        bias=bias | Bias.INNER if fields.flag("qkv_bias", default=False) else bias,
+        head_norm=HeadNorm.HEAD if normed else HeadNorm.NONE,
+        norm=norm,
+        rotated=ROTATED[places],
+        core=core,
+    )
+    if fields.flag("latent", default=False):
+        fields.require(
+            holds=normed and not biased and norm is Norm.RMS and places == "rope",
+            problem="latents that are normalised by RMSNorm, rotation and no biases are declared",
+            name="latent",
+        )
+        fields.ignore("num_key_value_heads")
+        query = "r_q" if fields.optional_size("q_lora_rank") else ""
+        attention = LatentAttention(query, core=core)
     decoder = Decoder(
-        replace(
-            ATTENTION,
-            bias=bias | Bias.INNER if fields.flag("qkv_bias", default=False) else bias,
-            head_norm=HeadNorm.HEAD if normed else HeadNorm.NONE,
-            norm=norm,
-            rotated=ROTATED[places],
-            core=AttentionCore(steps=Step.MASK | Step.DROP | Step.COPY),
-        ),
+        attention,
         GatedMLP(function, bias) if gated else MLP(function, bias),
         experts=MixtureOfExperts(
             function, shared="f_s" if common else "", traits=Trait.NONE if gated else Trait.PLAIN
