@@ -17,9 +17,10 @@ from sympy import Expr, Integer, Rational
 
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.extrema import Max, Min
-from symbolic_cost.ledger import CollectiveKind, Phase, Quantity, Row, Units
+from symbolic_cost.ledger import Collective, CollectiveKind, Phase, Quantity, Row, Units
 from symbolic_cost.ops.update import TRAFFIC, Work
 from symbolic_cost.records import dataclass, replace
+from symbolic_cost.symbols import Active
 from symbolic_cost.systems.collectives import COLLECTIVES
 from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.kernels import PASSES, Kernels, head_width, results
@@ -166,14 +167,14 @@ class Rates:
         charged = flop if written == 0 else rate.charged(flop, written / size, whole)
         peak = self.kernels.machine.peak(own) * self.clock
         bandwidth = rate.memory * self.kernels.machine.bandwidth.value
-        aligned = 1 + mul(misalignment(), around.odd.get(rows[0].path, Integer(0)))
+        slower = self._slower(rows[0].path, own, around)
         call, kernels = mul(rate.call, Max(several / _STREAMS, 1)), several
         traffic = work.traffic
         if rows[0].phase is Phase.BACKWARD_WEIGHT:
             traffic += written if self.stack.accumulation == "fused" else 0
             call += self._accumulated(written / size)
         fetched = rate.fetched(traffic, self.kernels.machine.bandwidth.value)
-        compute = mul(charged, aligned) / (rate.share * peak) + fetched
+        compute = mul(charged, slower) / (rate.share * peak) + fetched
         if own in _NARROW:
             cast = self._cast(
                 rows, around, self.stack.cast_fp4 if own == "fp4" else self.stack.cast
@@ -181,6 +182,21 @@ class Rates:
             call, kernels = add(call, cast), kernels + int(cast != 0)
         kernels = mul(kernels, _part_of_kernel(forward, around))
         return Busy(compute, traffic / bandwidth, call, PRODUCTS, kernels)
+
+    def _slower(self, path: str, own: str, around: Around) -> Expr:
+        """Return how many times longer a product computes whose sides are no whole loads.
+
+        Some do not fill the lines of memory. Heads whose width in 16 bits is no multiple of 16
+        bytes cannot be loaded as matrix units want them, and multiply in single precision on the
+        others: 108 wide ones on a100-80gb at 19.5 TFLOP/s in place of 312. Steps of 2022 show it.
+
+        Source: cutlass; anthony-2024.
+        """
+        odd, machine = around.odd.get(path, Integer(0)), self.kernels.machine
+        loads = around.scalar if own in _LOADED and self.kernels.calls is not None else {}
+        scalar = loads.get(path, Integer(0))
+        ratio = machine.peak(own) / machine.vector["fp32"].value
+        return 1 + mul(misalignment(), odd - scalar) + mul(ratio - 1, scalar)
 
     def _accumulated(self, elements: Expr) -> Expr:
         """Return the time of a pass that adds a microbatch's gradients of weights to others [s].
@@ -255,6 +271,25 @@ class Rates:
             kind, size, hops, slowness, routing
         )
 
+    def ordered(self, moves: Iterable[Collective], around: Around) -> Expr:
+        """Return the time in which tokens are put in the order of a rank's experts [s].
+
+        An all-to-all brings them by rank and takes them back so: behind dispatch and before return
+        they are copied once more, unless one kernel sends and copies.
+
+        Source: deepseek-gb200, section 2.1.1.
+        """
+        if self.stack.dispatch != "copies" or not around.groups:
+            return Integer(0)
+        several = Active(next(iter(around.groups.values())))
+        moved = (
+            mul(2, move.calls, Active(move.ranks), several, move.message)
+            for move in moves
+            if move.kind is CollectiveKind.ALL_TO_ALL and "ep" in move.meshes
+        )
+        share = self.kernels.passes[PASSES["copy"]] * self.kernels.machine.bandwidth.value
+        return add(*moved) / share
+
     def copied(self, size: Expr) -> Expr:
         """Return the time of passes that copy, cast or scale [s], from what they move [byte]."""
         share = self.kernels.passes["addition"] * self.kernels.machine.bandwidth.value
@@ -273,6 +308,9 @@ _SCORES = Rational(2, 5)
 
 _STREAMS = Integer(4)
 """Products of experts that run at the same time where each is a kernel of its own."""
+
+_LOADED = ("bf16", "fp16")
+"""Precisions of which eight elements are loaded at once."""
 
 _NARROW = ("fp8", "fp4", "int8")
 """Precisions of products of blocks alone: embeddings, heads and attention stay in 16 bits."""

@@ -18,7 +18,7 @@ from symbolic_cost.systems.collectives import COLLECTIVES, Collectives
 from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.network import Hop, Hops, Link, Network
 from symbolic_cost.systems.overlap import NONE, Overlap, exposed, partial
-from symbolic_cost.systems.pricing import SLOWNESS, Rates
+from symbolic_cost.systems.pricing import PASSING, SLOWNESS, Rates
 from symbolic_cost.systems.rooflines import MAXIMUM, Device, Roofline
 from symbolic_cost.systems.routing import EACH, Routing
 from symbolic_cost.systems.together import Around, around
@@ -202,6 +202,7 @@ def _moved(row: Row, timing: Timing) -> tuple[object, ...]:
 def _beside(rows: list[Row], forward: list[Row], one: Around) -> Iterator[object]:
     """Yield what of a part's other work tells how long an op's takes."""
     yield one.odd.get(rows[0].path)
+    yield one.scalar.get(rows[0].path)
     yield one.groups.get(rows[0].path)
     yield one.casts.get(rows[0].path)
     yield one.together.get((rows[0].path, rows[0].phase))
@@ -318,6 +319,9 @@ def _op_time(
         and r.collective
         and not bundles(timing, r.collective)
     )
+    if timing.rates is not None:
+        ordered = mul(definitions[f"{SLOWNESS}.{PASSING}"], timing.rates.ordered(moves, one))
+        busy += definitions.add(f"{name}.ordered", ordered) if ordered != 0 else ordered
     sums: dict[Overlap, tuple[str, list[Expr]]] = {}
     stolen = []  # by expert messages, whichever others hide in the same way
     for move in moves:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import groupby
 
@@ -31,6 +31,7 @@ class Around:
         inside: rows, by their id, of tensors that never reach memory.
         followers: path and phase of ops whose kernel is that of an earlier op.
         odd: by path of a product, one where a side of it is no multiple of `ALIGNED`, else zero.
+        scalar: by path of a product of activations, the same of `LOADED`.
         together: by path and phase of a product that is one kernel with others of the same input,
             what all of these write [byte].
         casts: by path of a product, tensors that are cast for it where it is in a narrow precision.
@@ -42,6 +43,7 @@ class Around:
     inside: frozenset[int] = frozenset()
     followers: frozenset[tuple[str, Phase]] = frozenset()
     odd: Mapping[str, Expr] = field(default_factory=dict)
+    scalar: Mapping[str, Expr] = field(default_factory=dict)
     together: Mapping[tuple[str, Phase], Expr] = field(default_factory=dict)
     casts: Mapping[str, frozenset[str]] = field(default_factory=dict)
     weights: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -119,6 +121,12 @@ def _together(rows: Sequence[Row]) -> Mapping[tuple[str, Phase], Expr]:
 ALIGNED = 64
 """Elements of 16 bits that fill 128 bytes: sides of products of a multiple of these are aligned."""
 
+LOADED = 8
+"""Elements of 16 bits that fill 16 bytes, which kernels for matrix units load at once.
+
+Weights begin at such places whatever their sides; heads lie between others of their width.
+"""
+
 
 def shapes(part: Part, model: Model, placement: Placement) -> Around:
     """Return what the declaration of a part says of its products; arguments as below."""
@@ -130,7 +138,10 @@ def shapes(part: Part, model: Model, placement: Placement) -> Around:
         if experts and op.weights and op.units is Units.MATRIX
     }
     weights = {f"{part.path}.{op.path}": frozenset(w.tensor for w in op.weights) for op in part.ops}
-    odd = misaligned(part, model, placement)
+    odd = misaligned(part.path, part.ops, model, placement)
+    scalar = misaligned(
+        part.path, (op for op in part.ops if not op.weights), model, placement, LOADED
+    )
     some = {
         f"{part.path}.{op.path}": Min(1, model.sizes[name])
         for op in part.ops
@@ -138,7 +149,8 @@ def shapes(part: Part, model: Model, placement: Placement) -> Around:
         if name in model.axes and model.axes[name] in _BETWEEN
         if all(name in operand.axes for operand in (*op.inputs, *op.outputs))
     }
-    return Around(odd=odd, casts=_casts(part), weights=weights, groups=groups, some=some)
+    casts = _casts(part)
+    return Around(odd=odd, scalar=scalar, casts=casts, weights=weights, groups=groups, some=some)
 
 
 _ROUTED = At(Role.EXPERT, ("",))
@@ -174,20 +186,22 @@ def _casts(part: Part) -> Mapping[str, frozenset[str]]:
     return casts
 
 
-def misaligned(part: Part, model: Model, placement: Placement) -> Mapping[str, Expr]:
-    """Return by path of a product one where a side is no multiple of `ALIGNED`, else zero.
+def misaligned(
+    path: str, ops: Iterable[Op], model: Model, placement: Placement, fill: int = ALIGNED
+) -> Mapping[str, Expr]:
+    """Return by path of a product one where a side is no multiple of some elements, else zero.
 
     Sides are features: hidden, inner, vocabulary, heads with their width; sequences and positions
     are none. For example 96 heads of 150 on 8 ranks are 1800 = 28.1 x 64.
     """
     return {
-        f"{part.path}.{op.path}": _odd(op, model, placement)
-        for op in part.ops
+        f"{path}.{op.path}": _odd(op, model, placement, fill)
+        for op in ops
         if op.units is Units.MATRIX and len(op.stages) == 1
     }
 
 
-def _odd(op: Op, model: Model, placement: Placement) -> Expr:
+def _odd(op: Op, model: Model, placement: Placement, fill: int) -> Expr:
     sides: dict[Role, Expr] = {}
     for name in op.axes:
         axis = model.axes.get(name)
@@ -200,7 +214,7 @@ def _odd(op: Op, model: Model, placement: Placement) -> Expr:
         sides[role] = sides.get(role, Integer(1)) * size
     aligned = Integer(1)
     for size in sides.values():
-        blocks = size / ALIGNED
+        blocks = size / fill
         aligned = aligned * (1 - AtLeast(on_terms(ceiling)(blocks) - blocks, _LEAST))
     return 1 - aligned
 

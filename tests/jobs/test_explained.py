@@ -45,6 +45,19 @@ def test_attention_in_16_bits_has_their_peak_where_products_have_8():
     assert None not in reached[0].values()
 
 
+@pytest.mark.parametrize(
+    ("runs", "told"), [("nemo", "goes once to all its"), ("megatron-core", "goes alone")]
+)
+def test_what_is_assumed_of_experts_is_told(runs, told):
+    """Nothing in a job says how many tokens an expert gets."""
+    run = sc.job("qwen3-30b-a3b", "ep=8,dp=8", system="h100", microbatches=1, stack=runs)
+    notes = explained_sheet(run.time().timed).notes
+    assert "assumed of experts: each gets equally many tokens" in notes
+    assert any(note.startswith(f"experts of stack {runs}: ") and told in note for note in notes)
+    dense = explained_sheet(sc.job("gpt2", system="h100", microbatches=1).time().timed).notes
+    assert not any("experts" in note for note in dense)
+
+
 def test_what_helps_is_what_binds():
     """A model on one GPU waits for no link."""
     (helps,) = (

@@ -122,6 +122,28 @@ def test_what_a_stack_says_of_experts():
     assert graphed < plain <= step("mxfp8", "megatron-core")
 
 
+def _copying(stack, strategy):
+    """Return the time of the copies of a block's tokens [s]."""
+    one = job("qwen3-30b-a3b", strategy, NUMBERS, system="b200", stack=stack, global_batch=128)
+    answer = one.time()
+    (op,) = [
+        op
+        for op in answer.timed.step.stages[0].ops
+        if op.path == "block.mlp.copies" and op.phase == "forward"
+    ]
+    return float(answer.timed.number(op.busy))
+
+
+def test_tokens_that_come_by_rank_are_put_in_the_order_of_experts():
+    """8 copies of 4096 tokens of 2048 are read and written once more; not those of one expert."""
+    once, twice = (_copying(name, "ep=8,dp=8") for name in ("nemo", "megatron-core"))
+    share = kernels(machine("b200")).passes["rotation"]
+    moved = 2 * 8 * 4096 * 2048 * 2 / (share * machine("b200").bandwidth.value)
+    assert twice - once == pytest.approx(float(moved))
+    alone = [_copying(name, "ep=128,dp=128") for name in ("nemo", "megatron-core")]
+    assert alone[0] == alone[1]
+
+
 @pytest.mark.slow
 def test_the_host_issues_the_product_of_every_expert():
     """16 experts of a rank are 96 products of 60 us in a block, more than the device takes."""

@@ -9,6 +9,7 @@ from operator import attrgetter
 from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.algebra import sums
+from symbolic_cost.axes import At, Role
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.jobs.header import header, microbatches, stack_note
 from symbolic_cost.jobs.tables.seconds import interval_notes
@@ -62,12 +63,28 @@ def explained_sheet(timed: Timed) -> Sheet:
     notes = (
         f"ops of the {stage.stage} stage, which sets the pace; {microbatches(timed.microbatches)}",
         stack_note(timed.setup),
+        *_experts(timed),
         *(() if timed.interval is None else interval_notes(timed.interval)),
         *((f"a tenth better shortens the step by: {', '.join(told)}",) if machine else ()),
         *timed.warnings,
         *header(timed.setup),
     )
     return replace(spent_sheet(timed, time_shares(timed)), notes=notes)
+
+
+def _experts(timed: Timed) -> Iterator[str]:
+    """Say what is assumed of a mixture of experts, and how its tokens go to them."""
+    runs = timed.setup.methods.stack
+    if not timed.setup.model.placed(At(Role.EXPERT, ("",))):
+        return
+    yield "assumed of experts: each gets equally many tokens"
+    if runs is not None:
+        alone = "every copy of a token goes alone, and is put in order before and behind"
+        sent = (
+            "a token goes once to all its experts on a rank" if runs.dispatch == "once" else alone
+        )
+        each = "a kernel for each" if runs.experts == "apart" else "one kernel for all"
+        yield f"experts of stack {runs.name}: {sent}; of products {each}"
 
 
 def spent_sheet(timed: Timed, rows: Iterable[TimeShare]) -> Sheet:
