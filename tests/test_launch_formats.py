@@ -93,7 +93,7 @@ def test_accelerate(read):
     assert found.strategy == "dp=16,zero=3"
     assert (found.run["policy"], found.run["recompute"]) == ("bf16-fsdp", "full")
     grad = read(ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP"), "fsdp.yaml")
-    assert grad.degrees["zero"] == 2
+    assert grad.strategy == "dp=16,zero=3,reshard=1"
     with pytest.raises(InputError, match="HYBRID_SHARD"):
         read(ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD"), "fsdp.yaml")
 

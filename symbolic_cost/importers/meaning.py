@@ -71,6 +71,8 @@ def accelerate(values: Values, refuse: Refuse) -> None:
     said = settings(values)
     kind = str(said.get("kind", ""))
     sharding = {"FSDP": _WEIGHTS, "DEEPSPEED": _WEIGHTS - 1}
+    if kind != "DEEPSPEED":
+        _shards_of_fsdp(values, refuse)
     if kind in sharding:
         values.setdefault("degrees.zero", sharding[kind])
     elif not _OTHER_KINDS.fullmatch(kind):
@@ -87,15 +89,24 @@ def accelerate(values: Values, refuse: Refuse) -> None:
         return
     if kind != "MEGATRON_LM" and values.get("run.precision") in ("bf16", "fp16"):
         values["run.policy"] = "bf16-fsdp"  # of as many bytes in either
-    _not_resharded(values)
     if said.get("offload") is True:
         values["run.offload"] = _STATES
 
 
-def _not_resharded(values: Values) -> None:
-    """Tell shards of FSDP that are whole from forward to backward from ZeRO's whole weights."""
-    if values.get("degrees.zero") == _WEIGHTS - 1:
-        values["run.whole_weights"] = "from forward to backward"
+_FSDP: Mapping[str, Mapping[str, int]] = {
+    "FULL_SHARD": {"degrees.zero": _WEIGHTS},
+    "SHARD_GRAD_OP": {"degrees.zero": _WEIGHTS, "degrees.reshard": 1},
+    "NO_SHARD": {"degrees.zero": 0},
+}
+"""Sharding strategies of FSDP, which keeps weights in shards between steps in the first two."""
+
+
+def _shards_of_fsdp(values: Values, refuse: Refuse) -> None:
+    """Read a sharding strategy, if one is said."""
+    named = str(settings(values).get("sharding", ""))
+    values |= _FSDP.get(named, {})
+    if named and named not in _FSDP:
+        refuse("said.sharding", f"{', '.join(_FSDP)} are read")
 
 
 def nanotron(values: Values, refuse: Refuse) -> None:
@@ -148,10 +159,7 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
         values["run.policy"] = "fp8-linear"
     elif converters:
         refuse("said.converters", "float8 with enable_fsdp_float8_all_gather is read")
-    after = {"always": 3, "never": 2, "default": 3 if values.get("degrees.pp", 1) == 1 else 2}
-    if values.get("degrees.zero"):
-        values["degrees.zero"] = after.get(str(said.get("regathers", "default")), 3)
-        _not_resharded(values)
+    _titan_shards(values, said, refuse)
     schedule = str(said.get("schedule", "1F1B"))
     named = {"1F1B": "1f1b", "GPipe": "gpipe", "ZBVZeroBubble": "zb-v"}
     if values.get("degrees.pp", 1) != 1 and schedule == "Interleaved1F1B":
@@ -163,6 +171,16 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     _titan_stages(values, said, refuse)
     if said.get("offload") is True:
         values["run.offload"] = _STATES
+
+
+def _titan_shards(values: Values, said: Values, refuse: Refuse) -> None:
+    """Say whether weights stay whole after forward; by default those of a pipeline do."""
+    stays = {"always": False, "never": True, "default": values.get("degrees.pp", 1) != 1}
+    after = str(said.get("regathers", "default"))
+    if after not in stays:
+        refuse("said.regathers", f"{', '.join(stays)} are read")
+    elif values.get("degrees.zero") and stays[after]:
+        values |= _FSDP["SHARD_GRAD_OP"]
 
 
 def _titan_stages(values: Values, said: Values, refuse: Refuse) -> None:

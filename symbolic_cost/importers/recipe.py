@@ -69,6 +69,7 @@ class Recipe:
         if distributed:
             parts.append("dp" if ranks is None else f"dp={ranks}")
             parts += [f"zero={zero}"] if zero else []
+            parts += ["reshard=1"] if zero and self.degrees.get("reshard") else []
         return ",".join(parts)
 
     @property

@@ -169,8 +169,13 @@ class Divided:
         split = _SPLIT.of(key, lambda: _Split(model, ranks))
         if split.model.parts is not model.parts:
             return _Placed(_Split(model, ranks), ranks)
-        placed = _PLACED.of((*key, ranks.zero), lambda: _Placed(split, ranks))
+        placed = _PLACED.of((*key, ranks.zero, *self._held), lambda: _Placed(split, ranks))
         return placed if placed.split is split else _Placed(split, ranks)
+
+    @property
+    def _held(self) -> tuple[object, ...]:
+        """How long weights stay whole: microbatches of a pipeline find them so."""
+        return (self.ranks.reshard, self.stages == 1) if self.ranks.reshard else ()
 
     @property
     def split_model(self) -> Model:

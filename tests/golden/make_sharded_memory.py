@@ -5,11 +5,13 @@
 Ranks are processes on CPU, and PyTorch's profiler follows what they allocate, from states between
 steps on. What the collectives of gloo copy for themselves is left out: it is none of FSDP's.
 Units of "root" are every block and the model, those of "apart" the embedding, every block, and the
-last norm with the head, which stays whole between its passes, as in torchtitan.
+last norm with the head, which stays whole between its passes, as in torchtitan. Where a run says
+so, no unit is resharded after forward. What ranks gather and reduce is of all messages of a step.
 """
 
 import gc
 import json
+import math
 import os
 import sys
 from collections import defaultdict
@@ -46,6 +48,9 @@ MORE = (
     {"recompute": "full", "l": 384},
     {"recompute": "full", "l": 384, "M": 2, "dtype": "float32"},
 )
+WHOLE = ({}, {"M": 2}, {"ends": "root"}, {"dtype": "float32", "l": 384}, {"ranks": 4, "M": 2})
+MOVED = {"c10d::_allgather_base_": "gathered", "c10d::_reduce_scatter_base_": "reduced"}
+BYTES = {"c10::BFloat16": 2, "float": 4}
 BLOCKS = {"gpt2": "transformer.h"}
 INSIDE = ("c10d::", "gloo:")
 
@@ -60,6 +65,9 @@ def cases():
                 yield name, run
             elif "ends" not in change:
                 yield name, run | {"ends": "root"}
+        for change in WHOLE + MORE if name in {"llama", "llama, tied", "gpt2"} else WHOLE[:2]:
+            own = {"ends": "root"} if tied else {}
+            yield name, PLAIN | {"whole": True} | change | own
 
 
 def built(config, run):
@@ -71,12 +79,14 @@ def built(config, run):
         model.gradient_checkpointing_enable({"use_reentrant": False})
     half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     more = {"mp_policy": half} if run["dtype"] == "float32" else {}
+    more |= {"reshard_after_forward": False} if "whole" in run else {}
     options = {"mesh": init_device_mesh("cpu", (run["ranks"],)), **more}
     for block in model.get_submodule(BLOCKS.get(config["model_type"], "model.layers")):
         fully_shard(block, **options)
     if run["ends"] == "apart":
         fully_shard(model.model.embed_tokens, **options)
-        fully_shard([model.model.norm, model.lm_head], **options, reshard_after_forward=False)
+        last = options | {"reshard_after_forward": False}
+        fully_shard([model.model.norm, model.lm_head], **last)
     fully_shard(model, **options)
     return model.train()
 
@@ -153,11 +163,23 @@ def measured(config, run):
     between = sum(t.numel() * t.element_size() for t in held)
     gc.collect()
     dist.barrier()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+    options = {"activities": [ProfilerActivity.CPU], "record_shapes": True}
+    with profile(**options, profile_memory=True) as trace:
         step(model, update, run)
     dist.barrier()
-    found = most(trace.profiler.kineto_results)
-    return {"between": between, **{phase: between + size for phase, size in found.items()}}
+    results = trace.profiler.kineto_results
+    found = {phase: between + size for phase, size in most(results).items()}
+    return {"between": between, **found, **moved(results.events())}
+
+
+def moved(events):
+    """Return the bytes of all messages of a kind: the whole that is gathered or reduced."""
+    sizes = dict.fromkeys(MOVED.values(), 0)
+    for event in events:
+        if event.name() in MOVED:
+            wide = max(zip(map(math.prod, event.shapes()), event.dtypes(), strict=False))
+            sizes[MOVED[event.name()]] += wide[0] * BYTES[wide[1]]
+    return sizes
 
 
 def main():
