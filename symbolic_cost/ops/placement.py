@@ -56,6 +56,8 @@ class Placement:
             shards: keys "weight", "weight_gradient", "optimizer".
         whole: mesh axes over which a weight that is kept in shards stays whole once it is gathered,
             until backward is done with it.
+        again: parts whose weights are all gathered again for backward, by path; those of others
+            stay whole. None where every op gathers what it reads.
 
     Raises:
         PlacementError: every contradiction found.
@@ -65,6 +67,7 @@ class Placement:
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stored: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
     whole: tuple[str, ...] = ()
+    again: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         """Check the mesh, then leave out mesh axes of one rank: they split nothing."""

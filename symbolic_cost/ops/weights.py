@@ -65,7 +65,7 @@ def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, Tied]) -> None:
     for weight in op.weights:
         use = tied.get(weight.tensor, Tied(weight, flow.left_partial(op, weight)))
         if moving:
-            _gather_before_use(book, op, weight, use.first)
+            _gather_before_use(book, op, weight, use)
         if use.booked:
             if moving and weight.needs_gradient:
                 _return_gradient(book, op, weight, flow.left_partial(op, weight), use)
@@ -139,20 +139,21 @@ def _gather_once(book: Book, op: Op, weight: Operand) -> None:
         book.move(op, Phase.STEP, move, weight, per_step=True)
 
 
-def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> None:
+def _gather_before_use(book: Book, op: Op, weight: Operand, use: Tied) -> None:
     """Book the view of a weight from how it is kept to how it is used, before each such pass.
 
     A block that runs again right before its backward is gathered once for both. Of several that
     run again in a row, all but the last are gathered for each: of four, three.
     """
-    viewed, again = (_viewed(book, weight, first, again=again) for again in (False, True))
-    if not viewed:
+    viewed, again = (_viewed(book, weight, use, again=again) for again in (False, True))
+    if not (viewed or again):
         return
+    by_unit = book.placement.again is not None and book.part.live
     readers = {
         kernel.phase
         for kernel in op.kernels()
         if weight.tensor in {operand.tensor for operand in kernel.reads}
-    }
+    } | ({Phase.BACKWARD_INPUT} if by_unit else set())
     for phase, found in ((Phase.FORWARD, viewed), (Phase.BACKWARD_INPUT, again)):
         for move in found if phase in readers else ():
             book.move(op, phase, move, weight)
@@ -161,11 +162,17 @@ def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> N
             book.between().move(op, Phase.RECOMPUTE, move, weight)
 
 
-def _viewed(book: Book, weight: Operand, first: Operand, *, again: bool) -> tuple[Move, ...]:
-    """Return what makes of a weight as a pass finds it that which it uses."""
-    shards = book.placement.gathered_over(weight.axes, again=again)
-    found = book.counter.elements(first.axes) / book.placement.degree(shards)
-    turned = moves(*cuts(book.placement, first, weight), found, book.placement)
+def _viewed(book: Book, weight: Operand, use: Tied, *, again: bool) -> tuple[Move, ...]:
+    """Return what makes of a weight as a pass finds it that which it uses.
+
+    A unit is gathered for the first of the ops in it that use a weight.
+    """
+    parts = book.placement.again
+    stays = again and parts is not None and book.part.path not in parts
+    stays = stays or (parts is not None and use.booked)
+    shards = () if stays else book.placement.gathered_over(weight.axes, again=again)
+    found = book.counter.elements(use.first.axes) / book.placement.degree(shards)
+    turned = moves(*cuts(book.placement, use.first, weight), found, book.placement)
     return (*turned, *_gather(book, weight, shards))
 
 

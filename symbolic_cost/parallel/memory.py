@@ -144,7 +144,8 @@ def memory_table(
         the device or the host holds them.
     """
     chosen = training or Training()
-    divided = Divided(model, strategy, chosen.counted(conventions), chosen.pipeline)
+    counted, units = chosen.counted(conventions), chosen.software.units
+    divided = Divided(model, strategy, counted, chosen.pipeline, ends=units)
     return Memory(divided, chosen).table(stage)
 
 

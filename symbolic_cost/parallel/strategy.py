@@ -86,12 +86,8 @@ class Strategy(NotebookTable):
 
     def __post_init__(self) -> None:
         degrees = {name: d if isinstance(d, tuple) else (d,) for name, d in self.degrees.items()}
-        refuse(
-            [
-                *degree_problems(degrees, self.zero, self.panels, self.copies),
-                *reshard_problems(self.reshard, self.zero),
-            ]
-        )
+        problems = degree_problems(degrees, self.zero, self.panels, self.copies)
+        refuse([*problems, *reshard_problems(self.reshard, self.zero)])
         ordered = {name: tuple(map(exact, degrees[name])) for name in STRATEGIES if name in degrees}
         object.__setattr__(self, "degrees", ordered)
 

@@ -25,6 +25,7 @@ from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.part import Part
 from symbolic_cost.parallel.amounts import Amount, amount, times, total
 from symbolic_cost.parallel.liveness import Backward, is_shared
+from symbolic_cost.parallel.software import tied_names
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active
 
@@ -226,7 +227,7 @@ class Units:
     def _units(self) -> Sequence[tuple[int, ...]]:
         """The places of the parts of each part's unit."""
         ends = [place for place, one in enumerate(self.parts) if not one.part.is_block]
-        shared = {place: set(filter(is_shared, self.parts[place].gathered)) for place in ends}
+        shared = {place: tied_names(self.parts[place].part) for place in ends}
 
         def together(one: int, two: int) -> bool:
             return one == two or self.ends == "root" or bool(shared[one] & shared[two])

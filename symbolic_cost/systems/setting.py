@@ -52,7 +52,8 @@ class Setting:
     @cached_property
     def divided(self) -> Divided:
         """The model on the ranks of the mesh."""
-        return Divided(self.model, self.strategy, self.conventions, self.pipeline)
+        units = self.training.software.units
+        return Divided(self.model, self.strategy, self.conventions, self.pipeline, ends=units)
 
     @property
     def structure(self) -> Structure:

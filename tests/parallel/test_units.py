@@ -1,4 +1,4 @@
-"""Peaks of ranks that shard everything, against what FSDP2's own processes allocate on CPU.
+"""Ranks that shard everything, against what FSDP2's own processes allocate and send on CPU.
 
 Bytes of tests/golden/make_sharded_memory.py. What is kept for backward is counted as PyTorch keeps
 it, so that what is tested is which weights are whole, and which gradients are where, when.
@@ -59,7 +59,17 @@ def off(place):
     return float(both) / max(run["backward"], run["forward"]) - 1
 
 
+def moved(place, kind):
+    """All messages of a kind in a step [byte]."""
+    own, often = job(RUNS[place]), RUNS[place]["M"]
+    rows = [row for row in own.rows.select("communication") if row.collective.kind == kind]
+    times = [row.count * (1 if row.per_step else often) for row in rows]
+    return own.value(sum(n * r.collective.message for n, r in zip(times, rows, strict=True)))
+
+
 def agrees(place):
+    assert moved(place, "all-gather") == RUNS[place]["gathered"]
+    assert moved(place, "reduce-scatter") == RUNS[place]["reduced"]
     assert int(moments(place)["between steps"]) == RUNS[place]["between"]
     assert abs(off(place)) <= (0.017 if "whole" in RUNS[place] else 0.01)
 
