@@ -89,6 +89,12 @@ class Setting:
         return Integer(1) if runs is None else Min(runs.gradients, held) / held
 
     @cached_property
+    def made(self) -> Expr:
+        """Bytes of a gradient as a product makes it, per byte of it on the wire."""
+        sizes = self.conventions.sizes
+        return sizes.value / (sizes.moved(Element.WEIGHT_GRADIENT) * self._reduced)
+
+    @cached_property
     def timing(self) -> Timing:
         """How work takes time."""
         rates, runs = self._rates, self.methods.stack
