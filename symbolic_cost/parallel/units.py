@@ -169,6 +169,8 @@ class Units:
         """
         repeat, unit = self.parts[place].part.repeat, self._units[place]
         own, before, sent = self._weights(unit), self._before(place), self._sent(unit)
+        if self.parts[place].part.is_block and any(map(is_shared, self.parts[place].gathered)):
+            own, sent = {}, self._made(unit, -1)  # gathered when used; one sum waits for the first
         several, many = Active(repeat), Active(repeat - 1)
         last = _either(several, own, before), self._behind(place)
         yield from self._of_instance(place, 0, *last)

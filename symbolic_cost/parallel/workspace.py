@@ -127,7 +127,7 @@ def _done(one: Standing, later: Sequence[Standing], behind: Expr | int) -> tuple
         for quantity in (Quantity.SAVED, Quantity.WEIGHT_GRADIENT)
     )
     own = one.backward
-    return total(saved, times(behind, own.saved)), total(made, times(behind, own.gradient))
+    return total(saved, times(behind, own.saved)), total(made, times(behind, own.grown))
 
 
 def _waiting(parts: Sequence[Standing], place: int) -> Amount:
