@@ -39,6 +39,12 @@ MODELS = {
         "n_positions": 512, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
     },
     "qwen3": {**LLAMA, "model_type": "qwen3", "head_dim": 64, "vocab_size": 12000},
+    "albert": {
+        "model_type": "albert", "vocab_size": 2000, "embedding_size": 64, "hidden_size": 256,
+        "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 1024,
+        "max_position_embeddings": 512, "type_vocab_size": 2, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0, "architectures": ["AlbertForMaskedLM"],
+    },
 }  # fmt: skip
 PLAIN = {"ranks": 2, "ends": "apart", "dtype": "bfloat16", "b": 1, "l": 64, "M": 1}
 CHANGES = ({}, {"M": 2}, {"ends": "root"}, {"dtype": "float32"}, {"l": 384}, {"ranks": 4, "M": 2})
@@ -51,7 +57,7 @@ MORE = (
 WHOLE = ({}, {"M": 2}, {"ends": "root"}, {"dtype": "float32", "l": 384}, {"ranks": 4, "M": 2})
 MOVED = {"c10d::_allgather_base_": "gathered", "c10d::_reduce_scatter_base_": "reduced"}
 BYTES = {"c10::BFloat16": 2, "float": 4}
-BLOCKS = {"gpt2": "transformer.h"}
+BLOCKS = {"gpt2": "transformer.h", "albert": "albert.encoder.albert_layer_groups"}
 INSIDE = ("c10d::", "gloo:")
 
 
@@ -59,13 +65,16 @@ def cases():
     """Yield every run; tied weights are the root's, for one unit must hold both."""
     for name, config in MODELS.items():
         tied = config.get("tie_word_embeddings", True)
+        more = () if name == "albert" else WHOLE[:2]
         for change in CHANGES + (MORE if name in {"llama", "llama, tied"} else ()):
             run = PLAIN | change
+            if name == "albert" and run["ranks"] > config["type_vocab_size"]:
+                continue  # FSDP2 pads what has fewer rows than there are ranks
             if not (tied and run["ends"] == "apart"):
                 yield name, run
             elif "ends" not in change:
                 yield name, run | {"ends": "root"}
-        for change in WHOLE + MORE if name in {"llama", "llama, tied", "gpt2"} else WHOLE[:2]:
+        for change in WHOLE + MORE if name in {"llama", "llama, tied", "gpt2"} else more:
             own = {"ends": "root"} if tied else {}
             yield name, PLAIN | {"whole": True} | change | own
 
@@ -74,7 +83,9 @@ def built(config, run):
     """Return a sharded model: weights in single precision are cast when they are gathered."""
     own = transformers.AutoConfig.for_model(**config)
     own._attn_implementation = "eager"  # noqa: SLF001 - as configurations are asked
-    model = transformers.AutoModelForCausalLM.from_config(own, dtype=getattr(torch, run["dtype"]))
+    kind = "MaskedLM" if "architectures" in config else "CausalLM"
+    make = getattr(transformers, f"AutoModelFor{kind}").from_config
+    model = make(own, dtype=getattr(torch, run["dtype"]))
     if "recompute" in run:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
