@@ -94,7 +94,7 @@ def test_accelerate(read):
     assert found.strategy == "dp=16,zero=3"
     assert (found.run["policy"], found.run["recompute"]) == ("bf16-accelerate", "full")
     grad = read(ACCELERATE.replace("FULL_SHARD", "SHARD_GRAD_OP"), "fsdp.yaml")
-    assert grad.degrees["zero"] == 2
+    assert grad.strategy == "dp=16,zero=3,reshard=1"
     with pytest.raises(InputError, match=r"FULL_SHARD, .* are read"):
         read(ACCELERATE.replace("FULL_SHARD", "SHARDED"), "fsdp.yaml")
 
@@ -103,7 +103,7 @@ def test_accelerate(read):
     ("text", "strategy"),
     [
         (ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD"), "dp=8,replicas=2,zero=3"),
-        (ACCELERATE.replace("FULL_SHARD", "5"), "dp=8,replicas=2,zero=2"),
+        (ACCELERATE.replace("FULL_SHARD", "5"), "dp=8,replicas=2,zero=3,reshard=1"),
         (ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD").replace("processes: 16", "processes: 2"),
          "dp=2"),
         (ACCELERATE + "parallelism_config:\n  parallelism_config_dp_replicate_size: 2\n"

@@ -191,19 +191,20 @@ def test_how_experts_get_their_tokens_is_named_unless_it_is_as_derived(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("more", "policy", "recompute", "zero"),
+    ("more", "policy", "recompute", "reshard"),
     [
-        ('[activation_checkpoint]\nmode = "none"', "bf16-fsdp", "none", 3),
+        ('[activation_checkpoint]\nmode = "none"', "bf16-fsdp", "none", None),
         ('[activation_checkpoint]\nmode = "selective"\nselective_ac_option = "op"',
-         "bf16-fsdp", "selective-op", 3),
-        ("", "bf16-fsdp", "selective, option 2", 3),
-        ("pipeline_parallel_degree = 2", "bf16-fsdp", "selective, option 2", 2),
+         "bf16-fsdp", "selective-op", None),
+        ("", "bf16-fsdp", "selective, option 2", None),
+        ("pipeline_parallel_degree = 2", "bf16-fsdp", "selective, option 2", 1),
         ("training.mixed_precision_reduce = 'bfloat16'", "bf16-accelerate",
-         "selective, option 2", 3),
-        ("[float8]\nenable_fsdp_float8_all_gather = true", "fp8-linear", "selective, option 2", 3),
+          "selective, option 2", None),
+        ("[float8]\nenable_fsdp_float8_all_gather = true", "fp8-linear", "selective, option 2",
+          None),
     ],
 )  # fmt: skip
-def test_torchtitan(more, policy, recompute, zero, tmp_path):
+def test_torchtitan(more, policy, recompute, reshard, tmp_path):
     text = TITAN
     if more.startswith("training."):
         text, more = text.replace("[training]", f"[training]\n{more.removeprefix('training.')}"), ""
@@ -211,7 +212,7 @@ def test_torchtitan(more, policy, recompute, zero, tmp_path):
         text = text.replace('flavor = "8B"', 'flavor = "8B"\nconverters = ["float8"]')
     own = read(tmp_path, text + more, "run.toml")
     assert (own.run["policy"], own.run["recompute"]) == (policy, recompute)
-    assert own.degrees["zero"] == zero
+    assert (own.degrees["zero"], own.degrees.get("reshard")) == (3, reshard)
 
 
 @pytest.mark.parametrize(
@@ -290,20 +291,20 @@ def test_bytes_and_hosts(text, policy, offload, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("more", "zero"),
+    ("more", "shards"),
     [
-        ("FSDP", 3),
-        ("FSDP\nfsdp_config: {fsdp_reshard_after_forward: false}", 2),
-        ("FSDP\nfsdp_config: {fsdp_sharding_strategy: NO_SHARD}", 0),
-        ("DEEPSPEED", 2),
-        ("DEEPSPEED\ndeepspeed_config: {zero_stage: 0}", 0),
-        ("MULTI_GPU", 0),
+        ("FSDP", ",zero=3"),
+        ("FSDP\nfsdp_config: {fsdp_reshard_after_forward: false}", ",zero=3,reshard=1"),
+        ("FSDP\nfsdp_config: {fsdp_sharding_strategy: 2}", ",zero=3,reshard=1"),
+        ("FSDP\nfsdp_config: {fsdp_sharding_strategy: NO_SHARD}", ""),
+        ("DEEPSPEED", ",zero=2"),
+        ("DEEPSPEED\ndeepspeed_config: {zero_stage: 0}", ""),
+        ("MULTI_GPU", ""),
     ],
 )
-def test_accelerate_shards_unless_told_otherwise(more, zero, tmp_path):
+def test_accelerate_shards_unless_told_otherwise(more, shards, tmp_path):
     """accelerate utils/dataclasses.py: FULL_SHARD, and stage 2 of DeepSpeed."""
-    expected = f"dp=8,zero={zero}" if zero else "dp=8"
-    assert read(tmp_path, ACCELERATE + more, "a.yaml").strategy == expected
+    assert read(tmp_path, ACCELERATE + more, "a.yaml").strategy == f"dp=8{shards}"
 
 
 @pytest.mark.parametrize("kind", ["fsdp", "TP", "MULTI"])
@@ -489,13 +490,15 @@ def test_megatron_without_a_global_batch_takes_one_microbatch_of_every_replica(t
     assert job.time().setup.training.microbatches == 1
 
 
-def test_shards_that_are_whole_from_forward_to_backward_are_told_from_zero_2(tmp_path):
-    text = ACCELERATE + "FSDP\nfsdp_config: {fsdp_sharding_strategy: KIND}\n"
-    own = read(tmp_path, text.replace("KIND", "SHARD_GRAD_OP"), "fsdp.yaml")
-    assert own.run["whole_weights"] == "from forward to backward"
-    assert "whole_weights" not in read(tmp_path, text.replace("KIND", "FULL_SHARD"), "f.yaml").run
-    titan = TITAN + 'fsdp_reshard_after_forward = "never"\n'
-    (tmp_path / "titan.toml").write_text(titan, encoding="utf-8")
-    job = sc.job(str(tmp_path / "titan.toml"), recompute="none")
-    (note,) = [n for n in job.model.notes if "zero=2" in n]
-    assert "keeps shards between steps" in note
+@pytest.mark.parametrize(
+    ("more", "reshard"), [('"never"', 1), ('"always"', 0), ('"default"', 0), ("", 0)]
+)
+def test_torchtitan_says_what_weights_are_after_forward(more, reshard, tmp_path):
+    said = f"fsdp_reshard_after_forward = {more}\n" if more else ""
+    (tmp_path / "titan.toml").write_text(TITAN + said, encoding="utf-8")
+    assert sc.job(str(tmp_path / "titan.toml"), recompute="none").strategy.reshard == reshard
+
+
+def test_torchtitan_refuses_another_word(tmp_path):
+    with pytest.raises(InputError, match="always, never, default are read"):
+        read(tmp_path, TITAN + 'fsdp_reshard_after_forward = "often"\n', "titan.toml")

@@ -47,8 +47,8 @@ weights for each, which is not modelled: up to 5 % of wide ones."""
 GPUS = """\
 ### On GPUs
 
-What Megatron-LM's runs on eight B200 allocated, the most of all ranks, as {source} prints it, beside
-what their launch scripts alone say (`symbolic-cost memory run.sh --system b200 --as allocated`).
+What Megatron-LM's runs on eight B200 allocated, the most of all ranks, as {source} prints it,
+beside what their launch scripts say (`symbolic-cost memory run.sh --system b200 --as allocated`).
 Nothing is fitted to memory. That a gate and its activation are one kernel, that
 TransformerEngine's loss overwrites the logits and that heads have an unused gradient as well was
 looked up in the code of both after these rows were seen; without the three they are -5.6 to

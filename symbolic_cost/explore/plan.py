@@ -186,7 +186,8 @@ def _worded(job: Job, words: Mapping[str, Value]) -> Job:
         if "cp" not in degrees:
             options.pop("regather", None)  # nothing is gathered
     zero = words.get("zero", job.strategy.zero)
-    strategy = Strategy(degrees, int(zero), job.strategy.panels)
+    reshard = job.strategy.reshard if zero == job.strategy.zero else 0
+    strategy = Strategy(degrees, int(zero), job.strategy.panels, reshard=reshard)
     return job.replace(strategy=strategy, **options)  # type: ignore[arg-type]  # job checks them
 
 

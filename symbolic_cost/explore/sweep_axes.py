@@ -207,7 +207,7 @@ def _strategy(
     if "on" in varied_words.get("sp", ()):
         names["sp"] = None
     degrees = {name: tuple(STRATEGIES[name].meshes.values()) for name in names}
-    return Strategy(degrees, job.zero, job.panels)
+    return Strategy(degrees, job.zero, job.panels, reshard=job.reshard)
 
 
 def _ranks(

@@ -70,8 +70,9 @@ def accelerate(values: Values, refuse: Refuse) -> None:
     """
     said = settings(values)
     kind = str(said.get("kind", ""))
-    _shards(values, said, refuse)
     sharding = {"FSDP": _WEIGHTS, "DEEPSPEED": _WEIGHTS - 1}
+    if kind != "DEEPSPEED":
+        _shards_of_fsdp(values, said, refuse)
     if kind in sharding:
         values.setdefault("degrees.zero", sharding[kind])
     elif not _OTHER_KINDS.fullmatch(kind):
@@ -86,48 +87,43 @@ def accelerate(values: Values, refuse: Refuse) -> None:
             refuse("run.precision", "bf16, fp16 and no are read")
         deepspeed(values, refuse)
         return
-    if kind == "FSDP":
-        values["run.stack"] = "fsdp"
+    values |= {"run.stack": "fsdp"} if kind == "FSDP" else {}
     if kind != "MEGATRON_LM" and values.get("run.precision") in ("bf16", "fp16"):
         sharded = kind == "FSDP"  # gradients are reduced in what it computes in
         values["run.policy"] = "bf16-accelerate" if sharded else "bf16-fsdp"  # or fp16's as many
-    _not_resharded(values)
     if said.get("offload") is True:
         values["run.offload"] = _STATES
 
 
-_LEVELS = {
-    "FULL_SHARD": _WEIGHTS,
-    "SHARD_GRAD_OP": _WEIGHTS - 1,
-    "NO_SHARD": 0,
-    "HYBRID_SHARD": _WEIGHTS,
-    "HYBRID_SHARD_ZERO2": _WEIGHTS - 1,
+_FSDP: Mapping[str, Mapping[str, int]] = {
+    "FULL_SHARD": {"degrees.zero": _WEIGHTS},
+    "SHARD_GRAD_OP": {"degrees.zero": _WEIGHTS, "degrees.reshard": 1},
+    "NO_SHARD": {"degrees.zero": 0},
+    "HYBRID_SHARD": {"degrees.zero": _WEIGHTS},
+    "HYBRID_SHARD_ZERO2": {"degrees.zero": _WEIGHTS, "degrees.reshard": 1},
 }
+"""What FSDP shards; all but one keep weights in shards between steps."""
 
 
-def _shards(values: Values, said: Values, refuse: Refuse) -> None:
+def _shards_of_fsdp(values: Values, said: Values, refuse: Refuse) -> None:
     """Say what FSDP shards; hybrid, it does so within a machine, and machines keep copies.
 
     Source: github.com/pytorch/pytorch, torch/distributed/fsdp/api.py, ShardingStrategy.
     """
-    named = said.get("sharding")
-    if named is None:
+    named = {key: str(said[key]) for key in ("sharding", "after") if key in said}
+    wrong = [key for key, name in named.items() if name not in _FSDP]
+    for key in wrong:
+        refuse(f"said.{key}", f"{', '.join(_FSDP)} are read")
+    if wrong or not named:
         return
-    level = _LEVELS.get(str(named))
-    if level is None:
-        refuse("said.sharding", f"{', '.join(_LEVELS)} are read")
-    elif values.setdefault("degrees.zero", level) != level:
+    name, *others = named.values()
+    if others and _FSDP[name] != _FSDP[others[0]]:
         refuse("said.sharding", "fsdp_reshard_after_forward says otherwise")
-    elif "HYBRID" in str(named) and is_size(said.get("machines")):
+    values |= _FSDP[name]
+    if "HYBRID" in name and is_size(said.get("machines")):
         values.setdefault("degrees.replicas", said["machines"])
-    elif "HYBRID" in str(named):
+    elif "HYBRID" in name:
         refuse("said.sharding", "num_machines says how many keep copies: give it")
-
-
-def _not_resharded(values: Values) -> None:
-    """Tell shards of FSDP that are whole from forward to backward from ZeRO's whole weights."""
-    if values.get("degrees.zero") == _WEIGHTS - 1:
-        values["run.whole_weights"] = "from forward to backward"
 
 
 def nanotron(values: Values, refuse: Refuse) -> None:
@@ -192,10 +188,7 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     elif converters:
         told = "float8 with enable_fsdp_float8_all_gather, reduced in float32, is read"
         refuse("said.converters", told)
-    after = {"always": 3, "never": 2, "default": 3 if values.get("degrees.pp", 1) == 1 else 2}
-    if values.get("degrees.zero"):
-        values["degrees.zero"] = after.get(str(said.get("regathers", "default")), 3)
-        _not_resharded(values)
+    _titan_shards(values, said, refuse)
     schedule = str(said.get("schedule", "1F1B"))
     named = {"1F1B": "1f1b", "GPipe": "gpipe", "ZBVZeroBubble": "zb-v"}
     if values.get("degrees.pp", 1) != 1 and schedule == "Interleaved1F1B":
@@ -207,6 +200,16 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     _titan_stages(values, said, refuse)
     if said.get("offload") is True:
         values["run.offload"] = _STATES
+
+
+def _titan_shards(values: Values, said: Values, refuse: Refuse) -> None:
+    """Say whether weights stay whole after forward; by default those of a pipeline do."""
+    stays = {"always": False, "never": True, "default": values.get("degrees.pp", 1) != 1}
+    after = str(said.get("regathers", "default"))
+    if after not in stays:
+        refuse("said.regathers", f"{', '.join(stays)} are read")
+    elif values.get("degrees.zero") and stays[after]:
+        values |= _FSDP["SHARD_GRAD_OP"]
 
 
 def _titan_stages(values: Values, said: Values, refuse: Refuse) -> None:

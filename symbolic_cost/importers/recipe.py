@@ -76,6 +76,7 @@ class Recipe:
             parts += [f"replicas={copies}"] if copies > 1 else []
         if zero and (distributed or among_sequences):
             parts.append(f"zero={zero}")
+            parts += ["reshard=1"] if self.degrees.get("reshard") else []
         return ",".join(parts)
 
     @property

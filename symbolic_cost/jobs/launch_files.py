@@ -37,12 +37,6 @@ _POLICIES: Mapping[str, tuple[object, ...]] = {
 }
 
 
-_NOT_RESHARDED = (
-    "taken as zero=2, whose weights stay whole: FSDP without reshard_after_forward keeps shards "
-    "between steps, and gathers whole weights beside them in every microbatch"
-)
-
-
 @dataclass(frozen=True)
 class Launched:
     """A run as a launch file describes it."""
@@ -59,10 +53,7 @@ class Launched:
     def model(self) -> Model:
         """Declare the model; a vocabulary that the file leaves out stays the symbol V."""
         keys = ", ".join(dict.fromkeys(self.recipe.open))
-        notes = (
-            *((f"not read of {Path(self.path).name}: {keys}",) if keys else ()),
-            *((_NOT_RESHARDED,) if "whole_weights" in self.recipe.run else ()),
-        )
+        notes = (f"not read of {Path(self.path).name}: {keys}",) if keys else ()
         return replace(self.recipe.model(), name=self.path, notes=notes)
 
     def numbers(self, written: Mapping[str, int | Fraction]) -> dict[str, int | Fraction]:

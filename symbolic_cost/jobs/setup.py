@@ -176,7 +176,9 @@ class Setup(NotebookTable):
     @cached_property
     def divided(self) -> Divided:
         """The model on the ranks of the mesh, degrees as symbols."""
-        return Divided(self.global_model, self.placed, self.counting, self.trained.pipeline)
+        trained = self.trained
+        units = trained.software.units
+        return Divided(self.global_model, self.placed, self.counting, trained.pipeline, ends=units)
 
     @property
     def share(self) -> Model:

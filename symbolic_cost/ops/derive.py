@@ -178,7 +178,7 @@ class Derivation:
     ) -> None:
         self._model, self._conventions, wanted = model, conventions, frozenset(quantities)
         self._bookings = booked or Bookings()
-        self._stored = tuple(placement.stored.items())
+        self._stored = (*placement.stored.items(), placement.whole, placement.again)
         self._flows: dict[str, Flow] = {}
         self._rows: dict[tuple[str, tuple[str, ...]], Booked] = {}
         self._costs: dict[tuple[object, ...], PartCosts] = {}

@@ -54,6 +54,10 @@ class Placement:
         axes: mesh axes by axis, innermost first: neighbours on the first hold neighbouring blocks.
         stored: mesh axes over which weights, their gradients or optimizer states are kept in
             shards: keys "weight", "weight_gradient", "optimizer".
+        whole: mesh axes over which a weight that is kept in shards stays whole once it is gathered,
+            until backward is done with it.
+        again: parts whose weights are all gathered again for backward, by path; those of others
+            stay whole. None where every op gathers what it reads.
 
     Raises:
         PlacementError: every contradiction found.
@@ -62,6 +66,8 @@ class Placement:
     degrees: Mapping[str, Any] = field(default_factory=dict)
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stored: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
+    whole: tuple[str, ...] = ()
+    again: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         """Check the mesh, then leave out mesh axes of one rank: they split nothing."""
@@ -72,6 +78,7 @@ class Placement:
         ]
         uses = [(f"axis {axis!r}", meshes) for axis, meshes in self.axes.items()]
         uses += [(f"stored {what!r}", meshes) for what, meshes in self.stored.items()]
+        uses.append(("whole", self.whole))
         for user, meshes in uses:
             problems += [
                 unknown("mesh axis", mesh, self.degrees)
@@ -95,6 +102,7 @@ class Placement:
                 for user, meshes in getattr(self, name).items()
             }
             object.__setattr__(self, name, {user: m for user, m in split.items() if m})
+        object.__setattr__(self, "whole", tuple(mesh for mesh in self.whole if mesh in degrees))
 
     def meshes(self, axis: str) -> tuple[str, ...]:
         """Return the mesh axes that split an axis."""
@@ -107,6 +115,15 @@ class Placement:
         """
         split = {mesh for axis in axes for mesh in self.axes.get(axis, ())}
         return tuple(mesh for mesh in self.stored.get(what, ()) if mesh not in split)
+
+    def gathered_over(self, axes: Iterable[str], *, again: bool = False) -> tuple[str, ...]:
+        """Return the mesh axes over whose ranks a pass gathers such a weight; backward `again`.
+
+        Where the gradients of all microbatches add up whole, it is gathered once for all of them.
+        """
+        stored, reduced = (self.stored_over(what, axes) for what in ("weight", "weight_gradient"))
+        stays = self.whole if again else {*self.whole}.difference(reduced)
+        return tuple(mesh for mesh in stored if mesh not in stays)
 
     def degree(self, meshes: Iterable[str]) -> Expr:
         """Return the ranks of a group of mesh axes."""

@@ -65,7 +65,7 @@ def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, Tied]) -> None:
     for weight in op.weights:
         use = tied.get(weight.tensor, Tied(weight, flow.left_partial(op, weight)))
         if moving:
-            _gather_before_use(book, op, weight, use.first)
+            _gather_before_use(book, op, weight, use)
         if use.booked:
             if moving and weight.needs_gradient:
                 _return_gradient(book, op, weight, flow.left_partial(op, weight), use)
@@ -74,12 +74,8 @@ def book_weights(book: Book, op: Op, flow: Flow, tied: dict[str, Tied]) -> None:
         once, waiting = book.unrepeated() if is_tied(weight) else book, use.waiting
         if moving and weight.needs_gradient:
             _reduce_gradient(once, op, weight, waiting)
-            # Book the view of a weight from how it is updated to how it is kept.
-            stored = once.placement.stored_over("weight", weight.axes)
-            states = once.placement.stored_over("optimizer", weight.axes)
-            updated = tuple(mesh for mesh in states if mesh not in stored)
-            for move in _gather(once, weight, updated):
-                once.move(op, Phase.STEP, move, weight, per_step=True)
+        if moving:
+            _gather_once(once, op, weight)
         once.elements(op, Quantity.PARAMETER, weight)
         once.bytes(op, Phase.STATE, Quantity.WEIGHT, weight)
         if weight.needs_gradient:
@@ -134,29 +130,50 @@ def cuts(
     return renamed(needs(old.axes), old.axes, new.axes), dict(needs(new.axes))
 
 
-def _gather_before_use(book: Book, op: Op, weight: Operand, first: Operand) -> None:
+def _gather_once(book: Book, op: Op, weight: Operand) -> None:
+    """Book the view of a weight from how a step leaves it to how the passes of the next find it."""
+    passing = book.placement.gathered_over(weight.axes)
+    updated = "optimizer" if weight.needs_gradient else "weight"
+    left = book.placement.stored_over(updated, weight.axes)
+    for move in _gather(book, weight, tuple(mesh for mesh in left if mesh not in passing)):
+        book.move(op, Phase.STEP, move, weight, per_step=True)
+
+
+def _gather_before_use(book: Book, op: Op, weight: Operand, use: Tied) -> None:
     """Book the view of a weight from how it is kept to how it is used, before each such pass.
 
     A block that runs again right before its backward is gathered once for both. Of several that
     run again in a row, all but the last are gathered for each: of four, three.
     """
-    stored = book.placement.stored_over("weight", weight.axes)
-    shard = book.counter.elements(first.axes) / book.placement.degree(stored)
-    turned = moves(*cuts(book.placement, first, weight), shard, book.placement)
-    viewed = (*turned, *_gather(book, weight, stored))
-    if not viewed:
+    viewed, again = (_viewed(book, weight, use, again=again) for again in (False, True))
+    if not (viewed or again):
         return
+    by_unit = book.placement.again is not None and book.part.live
     readers = {
         kernel.phase
         for kernel in op.kernels()
         if weight.tensor in {operand.tensor for operand in kernel.reads}
-    }
-    for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT):
-        for move in viewed if phase in readers else ():
+    } | ({Phase.BACKWARD_INPUT} if by_unit else set())
+    for phase, found in ((Phase.FORWARD, viewed), (Phase.BACKWARD_INPUT, again)):
+        for move in found if phase in readers else ():
             book.move(op, phase, move, weight)
     if book.recompute.every != 1 and book.region(op) is not None and Phase.FORWARD in readers:
-        for move in viewed:
+        for move in again:
             book.between().move(op, Phase.RECOMPUTE, move, weight)
+
+
+def _viewed(book: Book, weight: Operand, use: Tied, *, again: bool) -> tuple[Move, ...]:
+    """Return what makes of a weight as a pass finds it that which it uses.
+
+    A unit is gathered for the first of the ops in it that use a weight.
+    """
+    parts = book.placement.again
+    stays = again and parts is not None and book.part.path not in parts
+    stays = stays or (parts is not None and use.booked)
+    shards = () if stays else book.placement.gathered_over(weight.axes, again=again)
+    found = book.counter.elements(use.first.axes) / book.placement.degree(shards)
+    turned = moves(*cuts(book.placement, use.first, weight), found, book.placement)
+    return (*turned, *_gather(book, weight, shards))
 
 
 def _gather(book: Book, weight: Operand, meshes: tuple[str, ...]) -> tuple[Move, ...]:

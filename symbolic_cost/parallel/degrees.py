@@ -41,6 +41,22 @@ def degree_problems(
     return problems or [*_expert_problems(degrees), *_copy_problems(copies, degrees)]
 
 
+def reshard_problems(reshard: int, zero: int) -> list[str]:
+    """Refuse what weights are said to be after forward."""
+    if reshard not in (0, 1) or isinstance(reshard, bool):
+        said = "1, for weights that stay whole, is accepted, or none, for shards over all ranks"
+        return [
+            f"reshard={reshard!r}: shards over fewer ranks after forward are not counted; {said}"
+        ]
+    if reshard and zero != SHARDED:
+        return [f"reshard={reshard} needs zero={SHARDED}: other levels keep weights whole"]
+    return []
+
+
+SHARDED = 3
+"""Level of ZeRO at which weights are gathered for use."""
+
+
 def _single_problems(name: str, degrees: Degrees, entry: Entry) -> list[str]:
     """Refuse degrees of one name that are not as many as its mesh axes, or not numbers."""
     written = "x".join(map(str, degrees))

@@ -62,6 +62,12 @@ class Backward:
         """Gradients of the weights of an instance, as they stay."""
         return total(*self._stays.values())
 
+    @cached_property
+    def grown(self) -> Amount:
+        """The same without weights that all instances share: their sum is there with the last."""
+        rows = self._rows(Quantity.WEIGHT_GRADIENT)
+        return total(*_by_path(row for row in rows if not is_shared(row.tensor)).values())
+
     def most(
         self, together: Expr, growing: Expr = Integer(0), at: str = "computing"
     ) -> list[Amount]:

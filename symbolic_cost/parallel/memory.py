@@ -21,6 +21,7 @@ from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
+from symbolic_cost.parallel.degrees import SHARDED
 from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.liveness import Backward, is_shared
 from symbolic_cost.parallel.moments import DeviceBytes
@@ -33,8 +34,8 @@ from symbolic_cost.parallel.software import Making, Software
 from symbolic_cost.parallel.states import optimizer, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
-from symbolic_cost.parallel.units import Standing
-from symbolic_cost.parallel.workspace import in_backward, workspace_row
+from symbolic_cost.parallel.units import Standing, Units, Whole
+from symbolic_cost.parallel.workspace import in_backward, in_forward, workspace_row
 from symbolic_cost.records import dataclass, replace
 
 
@@ -145,7 +146,8 @@ def memory_table(
         the device or the host holds them.
     """
     chosen = training or Training()
-    divided = Divided(model, strategy, chosen.counted(conventions), chosen.pipeline)
+    counted, units = chosen.counted(conventions), chosen.software.units
+    divided = Divided(model, strategy, counted, chosen.pipeline, ends=units)
     return Memory(divided, chosen).table(stage)
 
 
@@ -217,7 +219,8 @@ class Memory:
         """
         policy, software = precision(self.training.precision), self.training.software
         own = {policy.value, policy.value + policy.master}
-        if software.making is Making.REDUCED and self.divided.ranks.zero < _SHARDED:
+        each = self.divided.ranks.zero == SHARDED and self._whole is not Whole.STEP
+        if software.making is Making.REDUCED and not each:
             software = replace(software, making=Making.APART)
         return software if policy.gradient in own else replace(software, gradients="kept")
 
@@ -226,11 +229,18 @@ class Memory:
         """Say what of the framework is taken to be, in words."""
         yield self.software.description
         level = self.divided.ranks.zero
-        if self.training.software.making is Making.REDUCED and 0 < level < _SHARDED:
+        if self.training.software.making is Making.REDUCED and 0 < level < SHARDED:
             yield (
                 f"zero={level} keeps whole weights from step to step; FSDP that does not reshard "
-                "them after forward keeps shards, and whole ones beside these in a step"
+                f"them after forward keeps shards: zero={SHARDED},reshard=1"
             )
+
+    @cached_property
+    def _whole(self) -> Whole:
+        """How long weights are whole that ranks keep in shards."""
+        if not self.divided.placement.whole:
+            return Whole.USE
+        return Whole.MICROBATCH if self.divided.stages == 1 else Whole.STEP
 
     def _costs(self, stage: Stage, recompute: Recompute | None = None) -> StageCosts:
         return self.divided.costs(stage, recompute or self.training.recompute)
@@ -252,12 +262,14 @@ class Memory:
                 policy,
                 update,
                 self.software,
+                self._whole,
                 tuple(weight.tensor for _, weight in own),
             )
             if what not in costs.derived:
                 rows = tuple(states.state_rows(costs.part.path, own))
                 backward = Backward(costs, executed, rules, chosen.recompute, self.software)
-                costs.derived[what] = part_memory(backward, rows)
+                step = self._whole is Whole.STEP
+                costs.derived[what] = part_memory(backward, rows, for_a_step=step)
             parts.append((costs, costs.derived[what]))
         return parts
 
@@ -291,7 +303,8 @@ class Memory:
         """Yield what is there for a while [byte]: each as much as the part that takes most of it.
 
         What backward recomputes at once is no more than there is: of every fourth block kept,
-        three blocks where the stage has three. The weights of one part are whole at a time. The
+        three blocks where the stage has three. The weights of one part are whole at a time, or
+        all of them from forward on. The
         optimizer converts gradients that are smaller than the master weights, and makes some of
         its moments anew where every op of it runs on all weights.
         """
@@ -302,11 +315,15 @@ class Memory:
         for costs, held in listed:
             once = every if every == 1 else Min(every, costs.part.repeat / costs.part.chunks)
             standing.append(Standing(costs, held.backward, once, held.gathered))
+        units = Units(standing, self.software.ends, self._whole)
         plan = training.pipeline.schedule
         passing = (Quantity.SAVED, Quantity.WEIGHT_GRADIENT)
         here = {quantity: 1 - training.hosted(quantity) for quantity in passing}
-        size = in_backward(standing, here, training.microbatches, deferred=plan.residue != 0)
+        size = in_backward(units, here, training.microbatches, deferred=plan.residue != 0)
         yield workspace_row("backward", Phase.BACKWARD_INPUT, size)
+        yield workspace_row(
+            "forward", Phase.FORWARD, in_forward(units, here, training.microbatches)
+        )
         master, moments = (
             add(*(held.whole(quantity, costs) for costs, held in listed))
             for quantity in (Quantity.MASTER_WEIGHT, Quantity.OPTIMIZER)
@@ -318,8 +335,6 @@ class Memory:
 
 
 _WHOLE = Integer(1)
-_SHARDED = 3
-"""Level of ZeRO at which weights are gathered for use."""
 _GROUPS = ("resident", "states", "shared", "saved", "waiting")
 """Why rows are there: weights and gradients, states, those of weights that all blocks share,
 activations, what waits for their products."""

@@ -9,12 +9,12 @@ from sympy import Expr
 from symbolic_cost.algebra import add
 from symbolic_cost.extrema import Max
 from symbolic_cost.grouping import grouped
-from symbolic_cost.ledger import CostTable, Phase, Place, Quantity
+from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.parallel.part_memory import STATES
 
 MOMENTS = {
     "between steps": (STATES, frozenset[Phase]()),
-    "end of forward": ((*STATES, Quantity.SAVED), frozenset[Phase]()),
+    "end of forward": ((*STATES, Quantity.SAVED), frozenset({Phase.FORWARD})),
     "backward": (
         (*STATES, Quantity.SAVED),
         frozenset({Phase.BACKWARD_INPUT, Phase.BACKWARD_WEIGHT}),
@@ -53,10 +53,12 @@ def shares(held: CostTable | DeviceBytes, moment: str) -> dict[str, Expr]:
 
 def _by_quantity(table: CostTable) -> DeviceBytes:
     passing = (Phase.BACKWARD_INPUT, Phase.BACKWARD_WEIGHT, Phase.STEP)
+
+    def phase(row: Row) -> Phase | None:
+        return row.phase if row.quantity is Quantity.WORKSPACE or row.phase in passing else None
+
     return grouped(
-        ((row.quantity, row.phase if row.phase in passing else None), row.total)
-        for row in table
-        if row.place is Place.DEVICE
+        ((row.quantity, phase(row)), row.total) for row in table if row.place is Place.DEVICE
     )
 
 
@@ -70,5 +72,8 @@ def _present(moment: str) -> list[tuple[Quantity, Phase | None]]:
 def peak(table: CostTable) -> Expr:
     """Return the greatest of the moments [byte]."""
     at = moments(table)
-    step, backward = at["optimizer step"], at["backward"]  # the others hold a part of these
-    return backward if step == at["between steps"] else Max(step, backward, evaluate=False)
+    names = ["backward"]  # unless weights stay whole, the end of forward holds a part of it
+    names += ["optimizer step"] if at["optimizer step"] != at["between steps"] else []
+    if any(row.phase is Phase.FORWARD for row in table.select(Quantity.WORKSPACE)):
+        names.append("end of forward")
+    return Max(*(at[name] for name in names), evaluate=False) if names[1:] else at["backward"]

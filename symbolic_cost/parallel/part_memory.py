@@ -27,7 +27,7 @@ class PartMemory:
     Args:
         rows: by group, counts open.
         backward: what its backward pass holds for a while.
-        gathered: weights that are gathered for use, by name.
+        gathered: weights that are gathered for use, by name; also those that stay so in a step.
     """
 
     rows: Mapping[str, tuple[Row, ...]]
@@ -54,14 +54,17 @@ class PartMemory:
         return (replace(row, count=costs.times(row.count)) for row in self.rows[group])
 
 
-def part_memory(backward: Backward, states: tuple[Row, ...]) -> PartMemory:
-    """Return what a part takes of memory."""
+def part_memory(
+    backward: Backward, states: tuple[Row, ...], *, for_a_step: bool = False
+) -> PartMemory:
+    """Return what a part takes of memory, where weights may be gathered once for all of a step."""
+    gathering = {Phase.FORWARD, Phase.STEP} if for_a_step else {Phase.FORWARD}
     costs = backward.costs
     saved = tuple(row for row in costs.once if row.quantity is Quantity.SAVED)
     gathered = {
         row.tensor: amount(row.collective.message)
         for row in costs.once
-        if row.quantity is Quantity.COMMUNICATION and row.phase is Phase.FORWARD
+        if row.quantity is Quantity.COMMUNICATION and row.phase in gathering
         if row.collective is not None and _gathers_shards(row.collective)
     }
     every = [row for row in costs.once if row.quantity in STATES]

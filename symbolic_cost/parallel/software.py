@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
+from symbolic_cost.ops.pattern import is_tied
 from symbolic_cost.records import dataclass, replace
 
 IN_PLACE = "in place"
@@ -52,6 +55,11 @@ class Software:
     joined: tuple[tuple[str, ...], ...] = ()
 
     @property
+    def units(self) -> str:
+        """Units that are no block; empty where weights are not gathered by unit."""
+        return self.ends if self.making is Making.REDUCED else ""
+
+    @property
     def by_op(self) -> bool:
         """Whether every op of the optimizer runs on all weights before the next."""
         return self.updates == "foreach"
@@ -59,7 +67,7 @@ class Software:
     @property
     def description(self) -> str:
         """What is assumed of it, in words; for the notes of a table of memory."""
-        units = f" (ends {self.ends})" if self.making is Making.REDUCED else ""
+        units = f" (ends {self.units})" if self.units else ""
         joined = ", ".join(" with ".join(names) for names in self.joined)
         kernels = f", one kernel {joined}" if joined else ""
         return (
@@ -74,3 +82,22 @@ class Software:
             return conventions
         kept_as = {**conventions.kept_as, **kept}
         return replace(conventions, kept_as=kept_as, joined=self.joined)
+
+
+def gathered_again(model: Model, ends: str) -> frozenset[str]:
+    """Return the paths of the parts whose weights FSDP gathers again for backward.
+
+    Those of the root stay whole, and of units "apart" those behind the blocks, and what shares a
+    weight with these.
+    """
+    if ends == "root":
+        return frozenset(part.path for part in model.parts if part.is_block)
+    last = max((place for place, part in enumerate(model.parts) if part.is_block), default=-1)
+    behind = {name for part in model.parts[last + 1 :] for name in tied_names(part)}
+    before = model.parts[: last + 1]
+    return frozenset(p.path for p in before if p.is_block or behind.isdisjoint(tied_names(p)))
+
+
+def tied_names(part: Part) -> set[str]:
+    """Return the weights that a part may share with others."""
+    return {weight.tensor for op in part.ops for weight in op.weights if is_tied(weight)}

@@ -32,6 +32,7 @@ from symbolic_cost.parallel.degrees import (
     MOST_RANKS,
     Degrees,
     degree_problems,
+    reshard_problems,
 )
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import exact
@@ -67,6 +68,8 @@ class Strategy(NotebookTable):
         panels: steps in which 2D and 2.5D products move their operands.
         copies: tensor-parallel ranks that hold the same key/value heads, each for a part of the
             query heads that share them; more than one where tp exceeds the key/value heads.
+        reshard: ranks whose shards weights of zero=3 are again after forward: 0 for all that keep
+            shards, 1 for none, so that weights stay whole until backward is done with them.
         shared: axes of the heads of which there are copies, where others are as many as ranks;
             all heads of keys and values unless given.
 
@@ -79,10 +82,12 @@ class Strategy(NotebookTable):
     panels: Expr | int = 1
     copies: Expr | int = 1
     shared: tuple[str, ...] = ()
+    reshard: int = 0
 
     def __post_init__(self) -> None:
         degrees = {name: d if isinstance(d, tuple) else (d,) for name, d in self.degrees.items()}
-        refuse(degree_problems(degrees, self.zero, self.panels, self.copies))
+        problems = degree_problems(degrees, self.zero, self.panels, self.copies)
+        refuse([*problems, *reshard_problems(self.reshard, self.zero)])
         ordered = {name: tuple(map(exact, degrees[name])) for name in STRATEGIES if name in degrees}
         object.__setattr__(self, "degrees", ordered)
 
@@ -263,8 +268,11 @@ class Strategy(NotebookTable):
         grid = tuple(mesh for name in self.degrees for mesh in STRATEGIES[name].stored)
         shards = tuple(mesh for mesh in DATA_AXES if mesh in degrees)
         levels = dict.fromkeys(_LEVELS[self.zero], shards)
+        whole = shards if self.reshard else ()
+        if whole and self.degree("pp") != 1:
+            levels["weight_gradient"] = ()
         stored = {what: grid + levels.get(what, ()) for what in STORED}
-        return Placement(degrees, axes, stored)
+        return Placement(degrees, axes, stored, whole)
 
     def __str__(self) -> str:
         return strategy_text(self)
@@ -274,6 +282,7 @@ def strategy_text(strategy: Strategy, write: Callable[[Any], str] = str) -> str:
     """Return a strategy as `parse_strategy` reads it, its degrees as `write` prints them."""
     parts = [f"{n}={'x'.join(map(write, d))}" if d else n for n, d in strategy.degrees.items()]
     parts += [f"zero={strategy.zero}"] if strategy.zero else []
+    parts += [f"reshard={strategy.reshard}"] if strategy.reshard else []
     parts += [f"panels={write(strategy.panels)}"] if strategy.panels != 1 else []
     return ",".join(parts + ([f"{KEY_COPIES}={strategy.copies}"] if strategy.copies != 1 else []))
 
@@ -289,7 +298,7 @@ def parse_strategy(text: str) -> Strategy:
         InputError: every part that is refused.
     """
     problems: list[str] = []
-    options = {"zero": (0,), "panels": (1,), KEY_COPIES: (1,)}
+    options = {"zero": (0,), "panels": (1,), KEY_COPIES: (1,), "reshard": (0,)}
     degrees: dict[str, Degrees] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -309,8 +318,8 @@ def parse_strategy(text: str) -> Strategy:
             degrees[name] = tuple(map(int, numbers)) if equals else symbolic
     numbers_of = (int(degrees.pop(name, default)[0]) for name, default in options.items())
     try:
-        zero, panels, copies = numbers_of
-        strategy = Strategy(degrees, zero, panels, copies)
+        zero, panels, copies, reshard = numbers_of
+        strategy = Strategy(degrees, zero, panels, copies, reshard=reshard)
     except InputError as error:
         raise InputError([*problems, *error.problems]) from None
     if problems:

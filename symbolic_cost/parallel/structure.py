@@ -45,7 +45,8 @@ class Structure:
         left = {name: degrees[name] for name in degrees if name in names}
         copies = self.strategy.copies if "tp" in left else 1
         shared = () if copies == 1 else self.strategy.shared
-        return Strategy(left, zero, panels, copies, shared)
+        reshard = self.strategy.reshard if zero else 0
+        return Strategy(left, zero, panels, copies, shared, reshard)
 
     @cached_property
     def symbolic(self) -> Strategy:

@@ -20,9 +20,11 @@ from symbolic_cost.ops.matrices import with_others_in
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.degrees import SHARDED
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.sends import stage_rows
+from symbolic_cost.parallel.software import gathered_again
 from symbolic_cost.parallel.stages import Blocks, block_conditions, cut_stage, stage_parts
 from symbolic_cost.parallel.steps import BUFFERS, apart, step_buffers
 from symbolic_cost.parallel.strategy import Strategy
@@ -84,9 +86,11 @@ class _Split:
 class _Placed:
     """A model placed on the ranks of one stage, and what was derived of it."""
 
-    def __init__(self, split: _Split, ranks: Strategy) -> None:
+    def __init__(self, split: _Split, ranks: Strategy, ends: str) -> None:
         self.split, self.own = split, split.own
-        self.placement = ranks.placement(self.own)
+        placed = ranks.placement(self.own)
+        again = gathered_again(self.own, ends) if ends and ranks.zero == SHARDED else None
+        self.placement = placed if again is None else replace(placed, again=again)
         self._derivations: list[tuple[tuple[Recompute, Conventions], Derivation]] = []
         self._sent: list[tuple[Conventions, dict[object, tuple[Row, ...]]]] = []
 
@@ -128,6 +132,7 @@ class Divided:
     Args:
         pipeline: schedule and layout, which say how often a stage sends and what it holds.
         blocks: letters for the blocks of a stage, where formulas are to have them.
+        ends: what of FSDP's units is no block, as in `Software`; empty where there are no units.
     """
 
     model: Model
@@ -135,6 +140,7 @@ class Divided:
     conventions: Conventions
     pipeline: Pipeline = field(default_factory=Pipeline)
     blocks: Mapping[Stage, Blocks] = field(default_factory=dict)
+    ends: str = ""
 
     def __post_init__(self) -> None:
         """Give weights their bytes; one stage has no schedule: microbatches run one by one."""
@@ -168,9 +174,15 @@ class Divided:
         key = (id(model.parts), sizes, inside, ranks.panels, ranks.copies, ranks.shared)
         split = _SPLIT.of(key, lambda: _Split(model, ranks))
         if split.model.parts is not model.parts:
-            return _Placed(_Split(model, ranks), ranks)
-        placed = _PLACED.of((*key, ranks.zero), lambda: _Placed(split, ranks))
-        return placed if placed.split is split else _Placed(split, ranks)
+            return _Placed(_Split(model, ranks), ranks, self.ends)
+        own = (*key, ranks.zero, *self._held)
+        placed = _PLACED.of(own, lambda: _Placed(split, ranks, self.ends))
+        return placed if placed.split is split else _Placed(split, ranks, self.ends)
+
+    @property
+    def _held(self) -> tuple[object, ...]:
+        """What says how long weights stay whole: microbatches of a pipeline find them so."""
+        return (self.ends, self.ranks.reshard and self.stages == 1, self.ranks.reshard)
 
     @property
     def split_model(self) -> Model:

@@ -13,6 +13,7 @@ own gradients W, and W of gradients that the block behind sends.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.part import Part
 from symbolic_cost.parallel.amounts import Amount, amount, times, total
 from symbolic_cost.parallel.liveness import Backward, is_shared
+from symbolic_cost.parallel.software import tied_names
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active
 
@@ -62,6 +64,14 @@ class Standing:
         return amount(*(mul(self.costs.times(row.count), row.expr) for row in rows))
 
 
+class Whole(Enum):
+    """How long a gathered weight stays whole: for its use, a microbatch or all of a step."""
+
+    USE = "use"
+    MICROBATCH = "microbatch"
+    STEP = "step"
+
+
 class Moment(NamedTuple):
     """Where backward is among the instances of a part, and what is there for the sake of units.
 
@@ -84,12 +94,73 @@ class Units:
     """The units of a stage.
 
     Args:
-        parts: in order.
+        standing: parts in order.
         ends: units of what is no block: "apart", part by part, or one, the "root".
+        stays: how long weights are whole; what stays beyond its use is `held`, and what backward
+            is done with is gone of it.
     """
 
-    parts: Sequence[Standing]
+    standing: Sequence[Standing]
     ends: str
+    stays: Whole
+
+    @cached_property
+    def parts(self) -> Sequence[Standing]:
+        """Those that have a backward pass."""
+        return [one for one in self.standing if one.backward.runs]
+
+    @cached_property
+    def held(self) -> Amount:
+        """All weights that stay whole."""
+        every = {} if self.stays is Whole.USE else self.standing
+        whole = {
+            key: times(1 if key in one.gathered else one.costs.times(one.costs.each), size)
+            for place, one in enumerate(every)
+            for key, size in _by_weight(place, one.gathered)
+        }
+        return total(*whole.values())
+
+    def gone(self, place: int, behind: Expr | int, *, done: bool = False) -> Amount:
+        """Return the weights held that backward is done with.
+
+        Args:
+            place: of the part that it is in.
+            behind: instances of it that are done.
+            done: whether the instance that it is in is.
+        """
+        one = self.parts[place]
+        if self.stays is not Whole.MICROBATCH:
+            return {}
+        turns = one.part.stands if one.part.is_block else None
+        gone = [times(behind + int(done), self._own(place))] if one.part.is_block else []
+        for unit in dict.fromkeys(self._units):
+            first = self.parts[unit[0]].part
+            if unit[0] > place and first.stands is not turns:
+                gone.append(times(first.repeat, self._own(*unit)))
+            elif unit[0] == place and done and not first.is_block:
+                gone.append(self._own(*unit))
+        return total(*gone)
+
+    def messages(self, place: int) -> Amount:
+        """Return the messages in which forward gathers a part's unit and the one before.
+
+        They are there until the next unit is gathered.
+        """
+        unit = self._units[place]
+        if unit[0] < place:
+            return {}
+        own, before = (total(*self._by_name(one).values()) for one in (unit, self._last(place)))
+        return total(own, _either(Active(self.parts[place].part.repeat), own, before))
+
+    def gathered(self, place: int) -> Amount:
+        """Return the weights that are gathered for a part in backward."""
+        return self._weights((place,))
+
+    def _own(self, *unit: int) -> Amount:
+        """Return the weights of a unit that no other has: blocks may all share one."""
+        blocks = any(self.parts[place].part.is_block for place in unit)
+        every = self._by_name(unit).items()
+        return total(*(size for key, size in every if not (blocks and isinstance(key, str))))
 
     def moments(self, place: int) -> Iterator[Moment]:
         """Yield the moments of a part at which most may be there: of its first and last instances.
@@ -98,6 +169,8 @@ class Units:
         """
         repeat, unit = self.parts[place].part.repeat, self._units[place]
         own, before, sent = self._weights(unit), self._before(place), self._sent(unit)
+        if self.parts[place].part.is_block and any(map(is_shared, self.parts[place].gathered)):
+            own, sent = {}, self._made(unit, -1)  # gathered when used; one sum waits for the first
         several, many = Active(repeat), Active(repeat - 1)
         last = _either(several, own, before), self._behind(place)
         yield from self._of_instance(place, 0, *last)
@@ -121,12 +194,15 @@ class Units:
         are there.
         """
         part, unit = self.parts[place], self._units[place]
-        around = total(*(self._standing(two, place) for two in self._open(place)))
+        others = total(self.held, *(self._standing(two, place) for two in self._open(place)))
+        around, left = (
+            total(others, times(-1, self.gone(place, behind, done=done))) for done in (False, True)
+        )
         weights, made = self._weights(unit), self._made(unit, place)
         computing = Moment(
             behind, total(around, weights, made, ahead, sending), self._lacking(place)
         )
-        if part.part.is_block:
+        if part.part.is_block and weights:
             message = total(around, times(2, weights), made, sending)
             yield computing._replace(at="gathered", beside=message)
         if part.part.is_block or self.ends == "root" or len(unit) > 1:
@@ -136,7 +212,7 @@ class Units:
             yield computing._replace(at="weights")
             yield computing._replace(at="loss", beside=total(around, whole, sending))
         if place == unit[0]:
-            sent = total(around, ahead, self._sent(unit))
+            sent = total(left, ahead, self._sent(unit))
             yield computing._replace(at="done", beside=total(sent, self._made(unit, -1)))
             if not part.part.is_block:
                 shards = (self.parts[two].backward.gradient for two in unit)
@@ -153,7 +229,7 @@ class Units:
     def _units(self) -> Sequence[tuple[int, ...]]:
         """The places of the parts of each part's unit."""
         ends = [place for place, one in enumerate(self.parts) if not one.part.is_block]
-        shared = {place: set(filter(is_shared, self.parts[place].gathered)) for place in ends}
+        shared = {place: tied_names(self.parts[place].part) for place in ends}
 
         def together(one: int, two: int) -> bool:
             return one == two or self.ends == "root" or bool(shared[one] & shared[two])
@@ -173,8 +249,11 @@ class Units:
         return total(self._weights(unit), self._made(unit, place))
 
     def _weights(self, unit: tuple[int, ...]) -> Amount:
-        whole = dict(item for p in unit for item in _by_weight(p, self.parts[p].gathered))
-        return total(*whole.values())
+        """Return the weights that are gathered for a unit in backward."""
+        return total(*self._by_name(unit).values()) if self.stays is Whole.USE else {}
+
+    def _by_name(self, unit: tuple[int, ...]) -> Mapping[object, Amount]:
+        return dict(item for p in unit for item in _by_weight(p, self.parts[p].gathered))
 
     def _made(self, unit: tuple[int, ...], place: int) -> Amount:
         """Return the gradients of a unit's weights that parts behind a place have made.
@@ -192,9 +271,13 @@ class Units:
 
     def _before(self, place: int) -> Amount:
         """Return the weights of the unit that backward comes to next, if it is gathered for it."""
-        closed = (two for two in reversed(range(place)) if self.parts[two].gathered)
-        unit = self._units[next(closed, place)]
+        unit = self._last(place)
         return self._weights(unit) if len(unit) == 1 and unit[0] < place else {}
+
+    def _last(self, place: int) -> tuple[int, ...]:
+        """Return the unit before a part that is gathered, or its own."""
+        closed = (two for two in reversed(range(place)) if self.parts[two].gathered)
+        return self._units[next(closed, place)]
 
     def _behind(self, place: int) -> Amount:
         """Return the gradients of the unit that was done last."""

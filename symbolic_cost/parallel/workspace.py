@@ -10,7 +10,7 @@ from symbolic_cost.algebra import mul
 from symbolic_cost.extrema import Max
 from symbolic_cost.ledger import Origin, Phase, Quantity, Row
 from symbolic_cost.parallel.amounts import Amount, greatest, times, total
-from symbolic_cost.parallel.units import Moment, Standing, Units
+from symbolic_cost.parallel.units import Moment, Standing, Units, Whole
 from symbolic_cost.symbols import Active
 from symbolic_cost.units import Unit
 
@@ -29,7 +29,7 @@ def workspace_row(name: str, phase: Phase, size: Expr) -> Row:
 
 
 def in_backward(
-    parts: Sequence[Standing],
+    units: Units,
     here: Mapping[Quantity, Expr],
     microbatches: Expr,
     *,
@@ -42,17 +42,17 @@ def in_backward(
     that op are not there yet, and the first block may be where most is.
 
     Args:
-        parts: of a stage, in order.
+        units: of a stage.
         here: share on the device of what is kept, and of gradients of weights, by quantity.
         microbatches: of a step.
         deferred: whether products of weight gradients wait, so that what they need stays.
     """
-    live = [one for one in parts if one.backward.runs]
+    live = units.parts
     kept: dict[Expr, list[Amount]] = {}
     growing: dict[Expr, list[Amount]] = {}
     every = total(*(one.all(Quantity.WEIGHT_GRADIENT) for one in live))
     here_saved, here_made = here[Quantity.SAVED], here[Quantity.WEIGHT_GRADIENT]
-    for place, one, moment in _moments(live):
+    for place, one, moment in _moments(units):
         own = one.backward
         saved, made = _done(one, live[place + 1 :], moment.behind)
         freed = own.saved if deferred else total(own.saved, saved)
@@ -72,27 +72,47 @@ def in_backward(
     return many * _most(kept) + (1 - many) * _most(growing)
 
 
+def in_forward(units: Units, here: Mapping[Quantity, Expr], microbatches: Expr) -> Expr:
+    """Return the most that a forward pass holds beyond all that is kept for backward [byte].
+
+    That is nothing where weights are whole for their use alone: then backward always holds more.
+    """
+    if units.stays is Whole.USE:
+        return Integer(0)
+    live = units.parts
+    made = any(one.backward.software.gradients != "kept" for one in live)
+    kept = total(*(one.all(Quantity.WEIGHT_GRADIENT) for one in live)) if made else {}
+    before = times(mul(Active(microbatches), here[Quantity.WEIGHT_GRADIENT]), kept)
+    most = [total(units.held, before)]
+    for place, one in enumerate(live):
+        if one.backward.by_unit:
+            saved, _ = _done(one, live[place + 1 :], 1)
+            later = total(units.gone(place, 0), times(here[Quantity.SAVED], saved))
+            most.append(total(most[0], units.messages(place), times(-1, later)))
+    return greatest(most)
+
+
 def _most(amounts: Mapping[Expr, Iterable[Amount]]) -> Expr:
     """Return the maximum of amounts, by whether the parts are there that have them."""
     listed = [mul(there, greatest(own)) for there, own in amounts.items()]
     return Max(*listed, evaluate=False) if len(listed) > 1 else next(iter(listed), Integer(0))
 
 
-def _moments(live: Sequence[Standing]) -> Iterator[tuple[int, Standing, Moment]]:
+def _moments(units: Units) -> Iterator[tuple[int, Standing, Moment]]:
     """Yield places of parts, the parts, and where backward is among their instances.
 
     Where gradients are not reduced by unit, what a part has grows evenly from its last instance to
-    its first, and its weights alone are whole.
+    its first, and no weights beside its own are gathered.
     """
-    units = Units(live, live[0].backward.software.ends) if live else None
-    for place, one in enumerate(live):
-        if units is not None and one.backward.by_unit:
+    for place, one in enumerate(units.parts):
+        if one.backward.by_unit:
             yield from ((place, one, moment) for moment in units.moments(place))
             continue
-        beside = total(*one.gathered.values(), _waiting(live, place))
-        yield place, one, Moment(0, beside, {})
-        if one.part.repeat != 1:
-            yield place, one, Moment(one.part.repeat - 1, beside, {})
+        waiting = _waiting(units.parts, place)
+        for behind in (0, one.part.repeat - 1) if one.part.repeat != 1 else (0,):
+            gone = times(-1, units.gone(place, behind))
+            beside = total(units.held, units.gathered(place), gone, waiting)
+            yield place, one, Moment(behind, beside, {})
 
 
 def _done(one: Standing, later: Sequence[Standing], behind: Expr | int) -> tuple[Amount, Amount]:
@@ -107,7 +127,7 @@ def _done(one: Standing, later: Sequence[Standing], behind: Expr | int) -> tuple
         for quantity in (Quantity.SAVED, Quantity.WEIGHT_GRADIENT)
     )
     own = one.backward
-    return total(saved, times(behind, own.saved)), total(made, times(behind, own.gradient))
+    return total(saved, times(behind, own.saved)), total(made, times(behind, own.grown))
 
 
 def _waiting(parts: Sequence[Standing], place: int) -> Amount:

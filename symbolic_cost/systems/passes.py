@@ -105,7 +105,8 @@ class StagePasses:
         """Define what a part takes once; it is the same on every stage."""
         setting = self.setting
         every, reduced = setting.training.recompute.every, setting.reduced(Phase.BACKWARD_WEIGHT)
-        timing, own, about = setting.timing, setting.divided.split_model, ("times", every, reduced)
+        timing, own = setting.timing, setting.divided.split_model
+        about = ("times", every, reduced, setting.made)
 
         def made() -> PartTimes:
             works = self.to.once(("works",), own, _Works)
@@ -187,13 +188,10 @@ class StagePasses:
         rates = self.setting.timing.rates
         if rates is None:
             return Integer(0)
-        share = {
-            CollectiveKind.ALL_GATHER: rates.stack.gathered,
-            CollectiveKind.REDUCE_SCATTER: rates.stack.reduced,
-        }
+        made = self.setting.made
         size = add(
             *(
-                mul(share.get(kind, Integer(0)), Active(ranks), add(*sizes))
+                mul(rates.stack.copied(kind, made), Active(ranks), add(*sizes))
                 for (_, kind, ranks), sizes in moved.items()
             )
         )

@@ -52,7 +52,8 @@ class Setting:
     @cached_property
     def divided(self) -> Divided:
         """The model on the ranks of the mesh."""
-        return Divided(self.model, self.strategy, self.conventions, self.pipeline)
+        units = self.training.software.units
+        return Divided(self.model, self.strategy, self.conventions, self.pipeline, ends=units)
 
     @property
     def structure(self) -> Structure:
@@ -86,6 +87,12 @@ class Setting:
     def _reduced(self) -> Expr:
         runs, held = self.methods.stack, self.conventions.sizes.moved(Element.WEIGHT_GRADIENT)
         return Integer(1) if runs is None else Min(runs.gradients, held) / held
+
+    @cached_property
+    def made(self) -> Expr:
+        """Bytes of a gradient as a product makes it, per byte of it on the wire."""
+        sizes = self.conventions.sizes
+        return sizes.value / (sizes.moved(Element.WEIGHT_GRADIENT) * self._reduced)
 
     @cached_property
     def timing(self) -> Timing:

@@ -12,9 +12,10 @@ from dataclasses import field
 from functools import cache
 from typing import Any
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symbolic_cost.errors import InputError, looked_up
+from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.parallel.software import Making, Software
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
@@ -109,9 +110,8 @@ class Stack:
         dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
         overlap: what of a communication is hidden where the job does not say, as of `overlap`.
         gradients: bytes of an element of a gradient that is reduced.
-        gathered: bytes that copies move per byte of a unit's gathered weights.
-        reduced: bytes that copies, casts and scalings move per byte of a unit's gradients that are
-            reduced before the step's end.
+        copies: of a unit's weights and gradients, out of "messages" and into them, or of the
+            gradients of "flat" parameters; "none" where nothing is known to be copied.
         steal: part of hidden communication by which computing beside it is slower.
         precision: policy of training where none is said.
         machines: kinds of machines that it runs on.
@@ -140,8 +140,7 @@ class Stack:
     dispatch: str
     overlap: str
     gradients: Expr
-    gathered: Expr
-    reduced: Expr
+    copies: str
     steal: Expr
     precision: str
     machines: tuple[str, ...]
@@ -160,6 +159,25 @@ class Stack:
         how = making.get(self.accumulation, Making.FUSED)
         joined = () if "fusion" in self.assumed else self.fusion.kernels
         return Software(self.loss, self.weight_gradients, how, self.updates, self.ends, joined)
+
+    def copied(self, kind: CollectiveKind, made: Expr) -> Expr:
+        """Return the bytes that copies, casts and scalings move per byte of a unit's message.
+
+        Args:
+            kind: of the collective.
+            made: bytes of a gradient as a product makes it, per byte of it in the message.
+
+        For example gradients of 2 byte that are reduced in 4 are read and written as they are cast,
+        1 + 1/2; or joined, 1, cast, 1 + 1/2, and divided, 2.
+        """
+        cast = 1 + made
+        joined = 2 * made + (0 if made == 1 else cast) + 2
+        moved = {
+            (CollectiveKind.ALL_GATHER, "messages"): Integer(2),
+            (CollectiveKind.REDUCE_SCATTER, "messages"): cast,
+            (CollectiveKind.REDUCE_SCATTER, "flat"): joined,
+        }
+        return moved.get((kind, self.copies), Integer(0))
 
     def check(self, machine: Machine) -> None:
         """Refuse a machine that the stack does not run on, or that no kernels are known for.

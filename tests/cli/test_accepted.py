@@ -17,7 +17,7 @@ from symbolic_cost.systems.rooflines import ROOFLINES
 LISTS = {
     "conventions": frozenset(PRESETS),
     "costs": COSTS,
-    "strategies": {*STRATEGIES, "zero=1|2|3", "panels=N"},
+    "strategies": {*STRATEGIES, "zero=1|2|3", "reshard=1", "panels=N"},
     "schedules": SCHEDULES,
     "optimizers": OPTIMIZERS,
     "precisions": PRECISIONS,

@@ -5,11 +5,13 @@
 Ranks are processes on CPU, and PyTorch's profiler follows what they allocate, from states between
 steps on. What the collectives of gloo copy for themselves is left out: it is none of FSDP's.
 Units of "root" are every block and the model, those of "apart" the embedding, every block, and the
-last norm with the head, which stays whole between its passes, as in torchtitan.
+last norm with the head, which stays whole between its passes, as in torchtitan. Where a run says
+so, no unit is resharded after forward. What ranks gather and reduce is of all messages of a step.
 """
 
 import gc
 import json
+import math
 import os
 import sys
 from collections import defaultdict
@@ -37,6 +39,12 @@ MODELS = {
         "n_positions": 512, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
     },
     "qwen3": {**LLAMA, "model_type": "qwen3", "head_dim": 64, "vocab_size": 12000},
+    "albert": {
+        "model_type": "albert", "vocab_size": 2000, "embedding_size": 64, "hidden_size": 256,
+        "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 1024,
+        "max_position_embeddings": 512, "type_vocab_size": 2, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0, "architectures": ["AlbertForMaskedLM"],
+    },
 }  # fmt: skip
 PLAIN = {"ranks": 2, "ends": "apart", "dtype": "bfloat16", "b": 1, "l": 64, "M": 1}
 CHANGES = ({}, {"M": 2}, {"ends": "root"}, {"dtype": "float32"}, {"l": 384}, {"ranks": 4, "M": 2})
@@ -46,7 +54,10 @@ MORE = (
     {"recompute": "full", "l": 384},
     {"recompute": "full", "l": 384, "M": 2, "dtype": "float32"},
 )
-BLOCKS = {"gpt2": "transformer.h"}
+WHOLE = ({}, {"M": 2}, {"ends": "root"}, {"dtype": "float32", "l": 384}, {"ranks": 4, "M": 2})
+MOVED = {"c10d::_allgather_base_": "gathered", "c10d::_reduce_scatter_base_": "reduced"}
+BYTES = {"c10::BFloat16": 2, "float": 4}
+BLOCKS = {"gpt2": "transformer.h", "albert": "albert.encoder.albert_layer_groups"}
 INSIDE = ("c10d::", "gloo:")
 
 
@@ -54,29 +65,39 @@ def cases():
     """Yield every run; tied weights are the root's, for one unit must hold both."""
     for name, config in MODELS.items():
         tied = config.get("tie_word_embeddings", True)
+        more = () if name == "albert" else WHOLE[:2]
         for change in CHANGES + (MORE if name in {"llama", "llama, tied"} else ()):
             run = PLAIN | change
+            if name == "albert" and run["ranks"] > config["type_vocab_size"]:
+                continue  # FSDP2 pads what has fewer rows than there are ranks
             if not (tied and run["ends"] == "apart"):
                 yield name, run
             elif "ends" not in change:
                 yield name, run | {"ends": "root"}
+        for change in WHOLE + MORE if name in {"llama", "llama, tied", "gpt2"} else more:
+            own = {"ends": "root"} if tied else {}
+            yield name, PLAIN | {"whole": True} | change | own
 
 
 def built(config, run):
     """Return a sharded model: weights in single precision are cast when they are gathered."""
     own = transformers.AutoConfig.for_model(**config)
     own._attn_implementation = "eager"  # noqa: SLF001 - as configurations are asked
-    model = transformers.AutoModelForCausalLM.from_config(own, dtype=getattr(torch, run["dtype"]))
+    kind = "MaskedLM" if "architectures" in config else "CausalLM"
+    make = getattr(transformers, f"AutoModelFor{kind}").from_config
+    model = make(own, dtype=getattr(torch, run["dtype"]))
     if "recompute" in run:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     half = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     more = {"mp_policy": half} if run["dtype"] == "float32" else {}
+    more |= {"reshard_after_forward": False} if "whole" in run else {}
     options = {"mesh": init_device_mesh("cpu", (run["ranks"],)), **more}
     for block in model.get_submodule(BLOCKS.get(config["model_type"], "model.layers")):
         fully_shard(block, **options)
     if run["ends"] == "apart":
         fully_shard(model.model.embed_tokens, **options)
-        fully_shard([model.model.norm, model.lm_head], **options, reshard_after_forward=False)
+        last = options | {"reshard_after_forward": False}
+        fully_shard([model.model.norm, model.lm_head], **last)
     fully_shard(model, **options)
     return model.train()
 
@@ -153,11 +174,23 @@ def measured(config, run):
     between = sum(t.numel() * t.element_size() for t in held)
     gc.collect()
     dist.barrier()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as trace:
+    options = {"activities": [ProfilerActivity.CPU], "record_shapes": True}
+    with profile(**options, profile_memory=True) as trace:
         step(model, update, run)
     dist.barrier()
-    found = most(trace.profiler.kineto_results)
-    return {"between": between, **{phase: between + size for phase, size in found.items()}}
+    results = trace.profiler.kineto_results
+    found = {phase: between + size for phase, size in most(results).items()}
+    return {"between": between, **found, **moved(results.events())}
+
+
+def moved(events):
+    """Return the bytes of all messages of a kind: the whole that is gathered or reduced."""
+    sizes = dict.fromkeys(MOVED.values(), 0)
+    for event in events:
+        if event.name() in MOVED:
+            wide = max(zip(map(math.prod, event.shapes()), event.dtypes(), strict=False))
+            sizes[MOVED[event.name()]] += wide[0] * BYTES[wide[1]]
+    return sizes
 
 
 def main():

@@ -1,4 +1,4 @@
-"""Peaks of ranks that shard everything, against what FSDP2's own processes allocate on CPU.
+"""Ranks that shard everything, against what FSDP2's own processes allocate and send on CPU.
 
 Bytes of tests/golden/make_sharded_memory.py. What is kept for backward is counted as PyTorch keeps
 it, so that what is tested is which weights are whole, and which gradients are where, when.
@@ -26,7 +26,7 @@ def job(run):
     config = {**TRUTH["models"][run["model"]], "attn_implementation": "eager"}
     return sc.job(
         sc.from_config(config, sc.Shape(Integer(run["b"]), Integer(run["l"]))),
-        f"dp={run['ranks']},zero=3",
+        f"dp={run['ranks']},zero=3" + (",reshard=1" if "whole" in run else ""),
         conventions="torch-autograd",
         precision=PRECISIONS[run["dtype"]],
         attention=None,
@@ -46,18 +46,32 @@ def title(place):
     return ", ".join(str(value) for key, value in run.items() if key in {"model", *SAID})
 
 
-SAID = ("ranks", "ends", "dtype", "l", "M", "recompute")
+SAID = ("ranks", "ends", "dtype", "l", "M", "recompute", "whole")
 FIRST = [place for place, run in enumerate(RUNS) if run["model"] == "llama"]
 
 
 def off(place):
-    """What the peak in backward is off, as a share."""
-    return float(moments(place)["at backward"]) / RUNS[place]["backward"] - 1
+    """What the peak is off, as a share; where weights stay whole, forward may have it."""
+    run, held = RUNS[place], moments(place)
+    if "whole" not in run:
+        return float(held["at backward"]) / run["backward"] - 1
+    both = max(held["at backward"], held["at end of forward"])
+    return float(both) / max(run["backward"], run["forward"]) - 1
+
+
+def moved(place, kind):
+    """All messages of a kind in a step [byte]."""
+    own, often = job(RUNS[place]), RUNS[place]["M"]
+    rows = [row for row in own.rows.select("communication") if row.collective.kind == kind]
+    times = [row.count * (1 if row.per_step else often) for row in rows]
+    return own.value(sum(n * r.collective.message for n, r in zip(times, rows, strict=True)))
 
 
 def agrees(place):
+    assert moved(place, "all-gather") == RUNS[place]["gathered"]
+    assert moved(place, "reduce-scatter") == RUNS[place]["reduced"]
     assert int(moments(place)["between steps"]) == RUNS[place]["between"]
-    assert abs(off(place)) <= 0.01
+    assert abs(off(place)) <= (0.017 if "whole" in RUNS[place] else 0.01)
 
 
 @pytest.mark.parametrize("place", FIRST, ids=title)
@@ -73,7 +87,7 @@ def test_further_models(place):
 
 @pytest.mark.slow
 def test_most_are_exact():
-    assert sum(abs(off(place)) for place in range(len(RUNS))) / len(RUNS) <= 0.002
+    assert sum(abs(off(place)) for place in range(len(RUNS))) / len(RUNS) <= 0.003
 
 
 @pytest.mark.parametrize(("level", "told"), [(1, True), (2, True), (3, False)])
@@ -83,6 +97,7 @@ def test_weights_that_stay_whole_are_told(level, told):
 
 
 def test_enough_was_measured():
-    assert len(RUNS) >= 40
+    assert len(RUNS) >= 70
+    assert sum("whole" in run for run in RUNS) >= 20
     for name, values in (("ends", set(STACKS)), ("dtype", set(PRECISIONS)), ("M", {1, 2})):
         assert {run[name] for run in RUNS} == values

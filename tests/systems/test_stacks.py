@@ -459,20 +459,23 @@ def test_rates_that_are_missing_or_no_rates_are_refused(rates, told):
 
 
 @pytest.mark.parametrize(
-    ("runs", "gathering", "reducing"),
+    ("runs", "precision", "gathering", "reducing"),
     [
-        ("llm-foundry", 0, (2 + 2) + (2 + 4) + (4 + 4)),  # joined, cast, divided
-        ("llm-foundry-2022", 0, (2 + 2) + (2 + 2)),  # reduced in 16 bits: nothing to cast
-        ("torchtitan", 2 + 2, 2 + 4),  # copied out; cast on its way in
+        ("llm-foundry", "bf16-mixed", 0, (2 + 2) + (2 + 4) + (4 + 4)),  # joined, cast, divided
+        ("llm-foundry-2022", "bf16-mixed", 0, (2 + 2) + (2 + 2)),  # reduced in 16 bits: no cast
+        ("llm-foundry", "fp32", 0, (4 + 4) + (4 + 4)),  # the same in 32
+        ("torchtitan", "bf16-mixed", 2 + 2, 2 + 4),  # copied out; cast on its way in
+        ("torchtitan", "bf16", 2 + 2, 2 + 2),  # reduced as they are made
+        ("torchtitan", "fp32", 4 + 4, 4 + 4),
     ],
 )
-def test_units_of_fsdp_are_copied_from_and_to_their_messages(runs, gathering, reducing):
+def test_units_of_fsdp_are_copied_from_and_to_their_messages(runs, precision, gathering, reducing):
     """Bytes per weight of a block that PyTorch moves beside what goes over the wire."""
     job = sc.job(
         *("gpt2", "dp=8,zero=3", {"b": 1}),
         system="h100",
         stack=runs,
-        precision="bf16-mixed",
+        precision=precision,
         microbatches=2,
     )
     weights = 12 * 768**2 + 13 * 768

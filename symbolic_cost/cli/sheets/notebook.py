@@ -113,6 +113,8 @@ def _strategy(value: Strategy) -> Sheet:
     rows += ((f"zero={value.zero}", "", "states in shards of the data-parallel ranks"),) * bool(
         value.zero
     )
+    if value.reshard:
+        rows += ((f"reshard={value.reshard}", "", "weights whole from forward through backward"),)
     columns = headed("strategy, degree>, meaning")
     return Sheet(f"Strategy {str(value) or 'none'}, {value.ranks} ranks", columns, rows)
 

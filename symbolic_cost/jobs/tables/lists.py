@@ -71,6 +71,7 @@ def precisions_sheet() -> Sheet:
 
 _OPTIONS = (
     "zero=1|2|3 keeps optimizer states, gradients, weights in shards of the data-parallel ranks",
+    "reshard=1 keeps weights of zero=3 whole after forward, as FSDP's reshard_after_forward=False",
     "panels=N moves the operands of 2d and 2.5d in N steps",
 )
 

@@ -34,10 +34,10 @@ def memory_sheet(setup: Setup) -> Sheet:
     peak = max(numbers.values()) if len(numbers) == len(held) else None
     rows: list[tuple[Cell, ...]] = []
     for kept in dict.fromkeys(map(_kept, table)):
-        quantity, on_host, of_step = kept
+        quantity, on_host, of = kept
         chosen = table.select(quantity, where=partial(_is_kept, kept))
         label = quantity.value.replace("_", " ") + (" on the host" if on_host else "")
-        label += " of the optimizer step" if of_step else ""
+        label += of
         rows.append(_row(label, chosen.total(), setup, None if on_host else peak))
     for name, total in held.items():
         place, _, *numbers_of = _row(_at(name), total, setup, peak)
@@ -89,12 +89,14 @@ def _terms(setup: Setup, moment: str) -> str:
     return " + ".join(shares(setup.memory_rows, moment)).replace("_", " ")
 
 
-def _kept(row: Row) -> tuple[Quantity, bool, bool]:
-    """Say of what a row is: its quantity, whether it is on the host, and of the optimizer alone."""
-    return row.quantity, row.place is Place.HOST, row.phase is Phase.STEP
+def _kept(row: Row) -> tuple[Quantity, bool, str]:
+    """Say of what a row is: its quantity, whether it is on the host, and of which pass alone."""
+    named = {Phase.STEP: " of the optimizer step", Phase.FORWARD: " of forward"}
+    of = named.get(row.phase, "") if row.quantity is Quantity.WORKSPACE else ""
+    return row.quantity, row.place is Place.HOST, of
 
 
-def _is_kept(kept: tuple[Quantity, bool, bool], row: Row) -> bool:
+def _is_kept(kept: tuple[Quantity, bool, str], row: Row) -> bool:
     return _kept(row) == kept
 
 

@@ -211,6 +211,7 @@ def strategy_phrase(strategy: Strategy) -> Phrase:
             shown = own if own == degree else Eq(own, degree, evaluate=False)
             parts += [" ", shown]
     parts += [f"{', ' * bool(parts)}ZeRO stage {strategy.zero}"] if strategy.zero else []
+    parts += [", weights whole after forward"] if strategy.reshard else []
     joined: list[Expr | str] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):

@@ -51,11 +51,13 @@ def axes_sheet(work: Setup) -> Sheet:
         ranks = prod(mesh.get(one, 1) for one in over)
         rows.append((name, MEANINGS[role], own.sizes[name], size, " x ".join(over), size / ranks))
     columns = headed("axis, meaning, size, value>, split over, on one rank>")
-    stored = work.divided.placement.stored
+    placed = work.divided.placement
     notes = tuple(
         f"{what.replace('_', ' ')}: in shards over {' x '.join(over)}"
-        for what, over in stored.items()
+        for what, over in placed.stored.items()
     )
+    if placed.whole:
+        notes += (f"weight from forward through backward: whole over {' x '.join(placed.whole)}",)
     return Sheet(f"Axes of {own.name} that are split", columns, tuple(rows), notes)
 
 
