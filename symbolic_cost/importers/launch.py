@@ -103,7 +103,8 @@ def is_launch_file(path: str | Path) -> bool:
         keys = set(tree.keys(read_text(file, LARGEST_FILE, file.name), file.name))
     except InputError:
         return False  # told by who reads it as a config.json
-    return any(not keys.isdisjoint(known.marks) for known in TREES)
+    own = keys.isdisjoint(("architectures", "_class_name"))  # of a model alone: a Mask2Former
+    return own and any(not keys.isdisjoint(known.marks) for known in TREES)
 
 
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:

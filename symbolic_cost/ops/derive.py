@@ -5,13 +5,14 @@ from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symbolic_cost.algebra import mul
 from symbolic_cost.axes import Role
 from symbolic_cost.conditions import Split
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, PlacementError, refuse, unknown
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CostTable, Quantity, Row
 from symbolic_cost.ops.book import EVERY, Book
 from symbolic_cost.ops.counting import Counter
@@ -112,8 +113,15 @@ class PartCosts:
         """
         if count not in self._counts:
             each = count.xreplace({_TIMES: self.part.repeat / self.part.chunks})
-            self._counts[count] = each if each == count else self.part.chunks * each
+            once = each == count
+            self._counts[count] = self._held(count) if once else self.part.chunks * each
         return self._counts[count]
+
+    def _held(self, count: Expr) -> Expr:
+        """Return how often what all repetitions share occurs: where a stage may hold none, less."""
+        times = self.part.repeat
+        few = self.part.is_block and (times.is_number or times.has(Min, Max))
+        return mul(count, Min(Integer(1), times)) if few else count
 
     @cached_property
     def _counts(self) -> dict[Expr, Expr]:

@@ -38,7 +38,7 @@ ROWS = {
         ("sam/0", {"vision_config": {"image_size": 512}}, "a map as large as that of the image"),
         ("upernet/swin", {"backbone_config": {"model_type": "swin", "depths": ["x"]}}, "num_heads"),
         ("mask2former/swin", {"feature_size": 40}, "a multiple of 32 is accepted"),
-        ("owlv2/a", {"projection_dim": 32}, "24 channels of the text are accepted"),
+        ("owlv2/a", {"projection_dim": 32}, "24, the hidden_size of the text"),
         ("clipseg/simple", {"extract_layers": [4, 2]}, "rising numbers are accepted"),
         ("clipseg/simple", {"extract_layers": [2, 5]}, "layers below 5 are accepted"),
         ("clipseg/simple", {"conditional_layer": 3}, "below 3 is accepted"),
@@ -95,3 +95,12 @@ def test_a_strategy_without_an_axis_is_refused():
         sc.cost(sc.from_config(ROWS["sam/0"]), strategy="tp=2")
     with pytest.raises(InputError, match="has none of its axes"):
         sc.cost(sc.from_config(ROWS["detr/own"]), strategy="tp=2,sp")
+
+
+def test_a_configuration_is_no_launch_file(tmp_path):
+    """A Mask2Former says hidden_dim, as files of llm-analysis do."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(ROWS["mask2former/swin"]))
+    flop = count(ROWS["mask2former/swin"], 1, 1)["flops_fwd"]
+    job = sc.job(str(path), "", {"b": 1}, conventions="torch-flop-counter", attention="eager")
+    assert job.table().total("flop", phase="forward") == flop

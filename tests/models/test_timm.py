@@ -2,8 +2,8 @@
 
 `timm_truth.json` holds, for names, classes and images of its published configurations, the
 features before the classifier, parameters, and FLOP of a forward pass of one image;
-`timm_written_truth.json` the same of networks that are written out in words, with other classes
-and images as well.
+`timm_written_truth.json` and `timm_views_truth.json` the same of networks that are written out in
+words, with other classes and images as well.
 """
 
 import json
@@ -17,7 +17,7 @@ from tests.models.test_families_truth import GOLDEN
 
 ROWS = [
     row
-    for file in ("timm_truth.json", "timm_written_truth.json")
+    for file in ("timm_truth.json", "timm_written_truth.json", "timm_views_truth.json")
     for row in json.loads((GOLDEN / file).read_text(encoding="utf-8"))
 ]
 FEW = ROWS[::30]

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from symbolic_cost.layers.conv import Chain
 from symbolic_cost.models.build import Fields, Model, Shape, classes_of, is_size
 from symbolic_cost.models.vision.cnn import CNN
-from symbolic_cost.models.vision.cnn_residual import basic, bottleneck, resnet
+from symbolic_cost.models.vision.cnn_residual import basic, bottleneck, resnet, trunk
+from symbolic_cost.models.vision.config import last_alone
 
 _BRANCHES = {"bottleneck": bottleneck, "basic": basic}
 
@@ -19,10 +20,18 @@ def build(fields: Fields, shape: Shape) -> Model:
     blocks, widths, branch, first = read(fields)
     side, channels = fields.size("image_size", 224), fields.size("num_channels", 3)
     classes = classes_of(fields)
+    last_alone(fields, len(blocks), "depths")
     fields.refuse()
+    bare = fields.head.endswith(("Model", "Backbone"))
+
+    def made(classes: int) -> Chain:
+        if bare:
+            return Chain(trunk(blocks, widths, branch, first))
+        return resnet(blocks, widths, branch, classes, first)
+
     return CNN(
         "resnet",
-        lambda classes: resnet(blocks, widths, branch, classes, first),
+        made,
         side=side,
         channels=channels,
         classes=classes,

@@ -41,6 +41,7 @@ def read(fields: Fields, shape: Shape) -> tuple[Encoder, Sizes, Numbers, str]:
         family = changes(fields, family)
     head = head_of(fields, family)
     e, layers = fields.size("hidden_size"), fields.size("num_hidden_layers")
+    last_alone(fields, layers, "num_hidden_layers")
     f = _inner(fields, family, e)
     numbers = {"e": e, "f": f, **head_sizes(fields, e, grouped=False), "n_layers": layers}
     del numbers["k"]
@@ -66,10 +67,17 @@ def read(fields: Fields, shape: Shape) -> tuple[Encoder, Sizes, Numbers, str]:
     return family, replace(sizes, b=shape.b, others=others), numbers, head
 
 
+def last_alone(fields: Fields, stages: int, number: str) -> None:
+    """Note that a backbone gives other maps than the last: what is behind them is not trained."""
+    given = {"out_features": (f"stage{stages}",), "out_indices": (stages,)}
+    for name, last in given.items() if fields.head.endswith("Backbone") else ():
+        fine = fields.items(name) in ((), last)
+        fields.require(holds=fine, problem=f"{list(last)}, of {number}, is accepted", name=name)
+
+
 def _inner(fields: Fields, family: Encoder, width: int) -> int:
     """Read the width of the perceptron; two thirds of it, in eights, where it is gated."""
-    ratio = fields.source.values.get("mlp_ratio")
-    if ratio is None:
+    if fields.source.values.get("mlp_ratio", fields.record.defaults.get("mlp_ratio")) is None:
         return fields.size("intermediate_size")
     wide = width * fields.size("mlp_ratio")
     return (wide * 2 // 3 + 7) // 8 * 8 if isinstance(family.perceptron, GatedMLP) else wide
@@ -315,7 +323,9 @@ def _windowed(fields: Fields, family: Encoder) -> Encoder:
 Change = Callable[[Fields, Encoder], Encoder]
 
 _CHANGES: Mapping[str, Change] = {
-    **dict.fromkeys(("vit", "deit", "vit_msn", "vit_mae", "ijepa", "vivit", _DISTILLED[1]), _qkv),
+    **dict.fromkeys(
+        ("vit", "dpt", "deit", "vit_msn", "vit_mae", "ijepa", "vivit", _DISTILLED[1]), _qkv
+    ),
     **dict.fromkeys(("dinov2", "dinov2_with_registers"), _dino),
     "dinov3_vit": _dino3,
     "yolos": _yolos,

@@ -8,6 +8,7 @@ from symbolic_cost.layers.skips import Fork, Idle, Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Beside, Grid, Opened, Spread
 from symbolic_cost.models.build import Fields, Model, Shape, classes_of, is_size
+from symbolic_cost.models.vision import config
 from symbolic_cost.models.vision.backbones import tapped
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import SEMANTIC, convolved, mix_transformer
@@ -20,14 +21,20 @@ def glpn(fields: Fields, shape: Shape) -> Model:
     widths, wide = fields.items("hidden_sizes"), fields.size("decoder_hidden_size", 64)
     ends = {f"stage{i}.last": f"map{i}" for i in range(len(widths))}
     layers: dict[str, Layer] = {"encoder": tapped(stages, ends)}
-    last = len(widths) - 1
+    last = -1 if fields.head.endswith("Model") else len(widths) - 1
     for i in range(last, -1, -1):
         own: dict[str, Layer] = {"take": Take(f"map{i}")}
         own |= {"conv": Conv(wide, 1)} if widths[i] != wide else {}
         own |= {"local": SetAside("local"), "fused": _fused(wide)} if i < last else {}
         layers[f"decoder.{i}"] = Chain({**own, "enlarge": Enlarged(), "put": SetAside("fused")})
     head: dict[str, Layer] = {"conv1": Conv(wide, 3, 1, 1), "act": Activation()}
-    layers |= {"enlarge": Enlarged(), **head, "conv2": Conv(1, 3, 1, 1), "last": _SIGMOID}
+    told: dict[str, Layer] = {
+        "enlarge": Enlarged(),
+        **head,
+        "conv2": Conv(1, 3, 1, 1),
+        "last": _SIGMOID,
+    }
+    layers |= {} if last < 0 else told
     sides = sides_of(fields, (480, 640), said=False)
     channels = fields.size("num_channels", 3)
     return pictured(fields, shape, Chain(layers), sides, "kim-2022", channels=channels)
@@ -53,6 +60,9 @@ def _fused(wide: int) -> Chain:
 def dpt(fields: Fields, shape: Shape) -> Model:
     """Declare a DPT or a Depth Anything."""
     own = fields.family == "dpt"
+    if fields.head.endswith("Model"):  # the transformer alone, whose sizes are its own
+        fields.ignore("add_projection", *_NECK)
+        return config.build(fields, shape)
     taken = taken_of(fields)
     widths, factors = fields.items("neck_hidden_sizes", (96, 192, 384, 768)), _factors(fields)
     fits = len(widths) == len(factors) == len(taken.layers) and all(map(is_size, widths))
@@ -88,6 +98,14 @@ def dpt(fields: Fields, shape: Shape) -> Model:
     return pictured(
         fields, shape, Chain(layers), taken.sides, "ranftl-2021", channels=taken.channels
     )
+
+
+_NECK = (
+    *("backbone_config", "backbone_out_indices", "neck_hidden_sizes", "reassemble_factors"),
+    *("fusion_hidden_size", "readout_type", "use_batch_norm_in_fusion_residual"),
+    "use_bias_in_fusion_residual",
+)
+"""Fields of what follows the transformer."""
 
 
 def _factors(fields: Fields) -> tuple[int, ...]:

@@ -171,7 +171,7 @@ def deformable(fields: Fields) -> Named:
         "block": block(
             {"own": Reduced(asked, place="queries"), "seen": seeing, "mlp": sizes.mlp(1)}
         ),
-        "heads": heads,
+        **({} if fields.head.endswith("Model") else {"heads": heads}),
     }
     places: Named = {"places": Chain({"of": Levels(levels), "put": SetAside("places")})}
     return {

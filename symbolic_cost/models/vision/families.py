@@ -49,7 +49,7 @@ _FREE = replace(_BARE, words=Patches(Piece.FRAMES, Places.NONE), last=None).atte
 )
 
 VISION: Mapping[str, Encoder] = {
-    "vit": VIT,
+    **dict.fromkeys(("vit", "dpt"), VIT),
     "deit": replace(
         VIT, words=Patches(_FURTHER), heads={**VIT.heads, f"{CLASSES}WithTeacher": Taught()}
     ),
@@ -57,7 +57,7 @@ VISION: Mapping[str, Encoder] = {
         _BARE, words=Patches(_FURTHER), heads={"ForAudioClassification": Classes(after=Norm.LAYER)}
     ),
     "vit_msn": _BARE,
-    "yolos": replace(_BARE, words=Patches(_FURTHER), heads={"ForObjectDetection": Boxes()}),
+    "yolos": replace(VIT, words=Patches(_FURTHER), heads={"ForObjectDetection": Boxes()}),
     "vit_mae": replace(_BARE, words=Patches(places=Places.SOME)),
     "ijepa": replace(_BARE, words=Patches(Piece.BIAS), heads={CLASSES: _MEAN}),
     **dict.fromkeys(("beit", "data2vec-vision"), _BEIT),

@@ -53,12 +53,11 @@ def build(fields: Fields, shape: Shape) -> Model:
         "pixels": Chain({"map": Take(f"map{last}"), **maps}),
         "seen": Chain(seen),
         "decoder": Chain(queries),
-        "classes": Fork({"own": Mix(classes_of(fields) + 1)}),
-        "vectors": predictor(width, mask, 3),
-        "put": SetAside("vectors"),
-        "map": Take("pixels"),
-        "masks": Masks(("vectors",)),
     }
+    if not fields.head.endswith("Model"):
+        layers["classes"] = Fork({"own": Mix(classes_of(fields) + 1)})
+        layers |= {"vectors": predictor(width, mask, 3), "put": SetAside("vectors")}
+        layers |= {"map": Take("pixels"), "masks": Masks(("vectors",))}
     sides = sides_of(fields, (512, 512), said=False)
     return pictured(fields, shape, Chain(layers), sides, "cheng-2021")
 
@@ -99,7 +98,7 @@ def second(fields: Fields, shape: Shape) -> Model:
         )
     mlp = perceptron(fields.size("dim_feedforward", 2048), width, function_of(fields))
     number, before = fields.size("num_queries", 100), fields.flag("pre_norm", default=False)
-    ends = _ends(width, mask, classes_of(fields) + 1)
+    ends = _ends(width, mask, 0 if fields.head.endswith("Model") else classes_of(fields) + 1)
     layers |= {"places": Learned(number, width), "put": SetAside("queries")}
     layers |= {"queries": Learned(number, width), "heads": ends}
     for i in range(fields.size("decoder_layers", 10) - 1):
@@ -141,6 +140,6 @@ def _ends(width: int, mask: int, classes: int) -> Fork:
     vectors = predictor(width, mask, 3, "vectors")
     masks: Named = {"vectors": vectors, "put": SetAside("vectors"), "map": Take("pixels")}
     own: Named = {"masks": Chain({**masks, "masks": Masks(("vectors",))})}
-    own |= {"classes": Mix(classes, shared="classes")}
+    own |= {"classes": Mix(classes, shared="classes")} if classes else {}
     normed = Chain({"norm": Normed(shared="norm"), "both": Fork(own)})
     return Fork({"own": normed})

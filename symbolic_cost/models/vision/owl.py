@@ -21,8 +21,8 @@ def build(fields: Fields, shape: Shape) -> Model:
         part.text("model_type", name, (name,))
     width, wide = vision.size("hidden_size", 768), text.size("hidden_size", 512)
     common = fields.size("projection_dim", 512)
-    same = common == wide
-    problem = f"{wide} channels of the text are accepted"
+    same = common == wide or fields.head.endswith("Model")
+    problem = f"{wide}, the hidden_size of the text, is accepted"
     fields.require(holds=same, problem=problem, name="projection_dim")
     sides = sides_of(vision, (768, 768))
     step = vision.size("patch_size", 16 if newer else 32)
@@ -48,12 +48,13 @@ def build(fields: Fields, shape: Shape) -> Model:
         "text": Fork({"own": Chain({**texts, "unit": Unit(), "put": SetAside("text")})}),
         "vision": Chain(images),
         "scalar": Idle(Learned(1, 1)),
-        "compare": Unread(Chain({"image": Chain(pooled), "texts": Compared("text")})),
-        "last": Normed(shared="last"),
-        "shown": ScaledByFirst(),
-        "norm": Normed(),
-        "heads": Fork(heads),
     }
+    compared = Chain({"image": Chain(pooled), "texts": Compared("text")})
+    if fields.head.endswith("Model"):
+        layers["compare"] = compared
+    else:
+        layers |= {"compare": Unread(compared), "last": Normed(shared="last")}
+        layers |= {"shown": ScaledByFirst(), "norm": Normed(), "heads": Fork(heads)}
     channels = vision.size("num_channels", 3)
     for part in (vision, text):
         fields.problems += part.not_understood().values()

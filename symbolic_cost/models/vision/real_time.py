@@ -217,7 +217,7 @@ def _decoder(fields: Fields) -> Named:
         {
             "queries": Fork({"of": chain(Constant(4), asked, SetAside("queries"))}),
             "block": block({**own, "mlp": perceptron(wide, width, function)}),
-            "heads": heads_of(classes, width),
+            **({} if fields.head.endswith("Model") else {"heads": heads_of(classes, width)}),
         }
     )
     return {

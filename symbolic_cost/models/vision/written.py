@@ -3,9 +3,10 @@
 A word is a layer: c64k3s2 is a convolution to 64 channels of kernel 3 and stride 2, d7 one of every
 channel alone, m96 a product of the channels of every position, f384 one to inner features, attn12
 attention of 12 heads, heads12 one without a product at its end, win3w7 one in windows of 7 a side
-with biases of distances, which look3w7 looks up by products, max3s2 a pool, ln a norm, gelu a
-function. Marks follow: p padding of so many, v of none, t of as many as keep the map; g groups; b a
-bias, q one of queries and values; n a batch norm and a the activation of the network.
+with biases of distances, which look3w7 looks up by products, max3s2 a pool, ceil3s2 one that counts
+what is left over at the end, ln a norm, gelu a function. Marks follow: p padding of so many, v of
+none, t of as many as keep the map; g groups; b a bias, q one of queries and values; n a batch norm
+and a the activation of the network.
 
 Groups of words: `6*( .. )` runs six times and keeps the shape of the map, `2x( .. )` need not;
 `[ .. | .. ]` adds what a shortcut makes, or the map itself; `gate( .. )` multiplies every channel;
@@ -235,6 +236,7 @@ _PLAIN: Mapping[str, Layer] = MappingProxyType(
         "ln": Normed(),
         "gn": Normed("group_norm", "both"),
         "gain": Scalar("mul"),
+        "offset": Scalar(),
         "rms": Normed("rms_norm", learned=("scale",)),
         "flat": Flat(),
         "turn": Turned(),
@@ -259,6 +261,10 @@ _SIZED: Mapping[str, tuple[str, Callable[[int, _Marks], Layer]]] = MappingProxyT
         "look": ("bwo", partial(_windowed, Looked)),
         "max": ("spt", _pool("max_pool")),
         "avg": ("spt", _pool("avg_pool")),
+        "ceil": (
+            "s",
+            lambda side, marks: Pool("max_pool", side, marks.size("s"), (0, marks.size("s") - 1)),
+        ),
         "se": ("", lambda size, _: Squeeze(size)),
         "eca": ("", _beside),
         "token": ("", lambda size, _: Token(size)),
