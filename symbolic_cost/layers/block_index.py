@@ -5,7 +5,7 @@ positions of those that it chooses and to those of the block that is not complet
 Qwen4ExpTextQSAIndexer, which makes the means for every query anew).
 
 Axes: as in `attention`; h_x narrow heads of width d_x, n_b complete blocks before a query, their
-mean.
+mean, n_a axes of an image's places.
 """
 
 from dataclasses import replace
@@ -15,7 +15,16 @@ from symbolic_cost.layers.attention_core import AttentionCore
 from symbolic_cost.ops.declare import Op, axes, cache, einsum, pointwise
 from symbolic_cost.records import dataclass
 
-AXES = axes("h_x latent, d_x latent, n_b whole")
+AXES = axes(
+    "b batch, l token query, t key-token, m key-token kept, h_x latent, d_x latent, n_b whole, "
+    "n_a whole"
+)
+
+
+def history() -> Op:
+    """Declare the places of all positions, by axis of an image, which rotate means of keys."""
+    kept = "places_so_far[b t n_a]:index"
+    return cache("history", f"!history[b l n_a]:index -> {kept}", kept="b m n_a")
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,10 @@ class Ngrams(Decoder):
     def own_axes(self) -> Glossary:
         return glossary(hyper_connections.AXES, block_index.AXES, ngrams.AXES, axes("one whole"))
 
+    def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
+        own = super().turning(kinds)
+        return (*own, block_index.history()) if own else ()
+
     def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
         """Declare rows of n-grams, and blocks between the copying of the stream and its mean."""
         named = any(kind.mixer == GRAMS for kind in kinds)

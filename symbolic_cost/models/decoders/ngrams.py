@@ -22,7 +22,9 @@ def qwen4(fields: Fields, shape: Shape) -> Model:
     decoder = decoder_of(fields)
     gate = fields.text("output_gate_type", fields.text("hidden_act", "silu"))
     if gate not in ("silu", "sigmoid"):
-        fields.note("output_gate_type", "silu or sigmoid is accepted; it is hidden_act unless given")
+        fields.note(
+            "output_gate_type", "silu or sigmoid is accepted; it is hidden_act unless given"
+        )
     copies = fields.size("hc_count", 4)
     fields.require(holds=copies > 1, problem="2 or more are accepted", name="hc_count")
     numbers: dict[str, int] = {}
@@ -37,7 +39,7 @@ def qwen4(fields: Fields, shape: Shape) -> Model:
         if FULL in mixers:
             rate, own = _indexer(fields)
             numbers.update(own)
-            lengths["n_b"] = _blocks_before(shape, rate)
+            lengths.update(n_b=_blocks_before(shape, rate), n_a=Integer(3))
         else:
             fields.absent(_indexer)
         for place in places:
@@ -143,5 +145,5 @@ def _tables(fields: Fields, layers: int) -> dict[str, Expr]:
             own += prime
         rows += -(-own // multiple) * multiple
     sizes = {"n_v": rows or 1, "n_y": layers, "n_g": hashes, "d_y": max(width // hashes, 1)}
-    sizes |= {"k_n": kernel, "n_w": (kernel - 1) * size}
+    sizes |= {"k_n": kernel, "n_w": (kernel - 1) * size, "n_i": layers * (size - 1)}
     return {axis: Integer(number) for axis, number in sizes.items()}
