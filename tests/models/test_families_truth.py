@@ -24,7 +24,8 @@ and many at a time. What a SAM 2 of videos runs there is one image, as Sam2Model
 five fields were changed at once, and heads, bare or tied, of other classes of their types;
 `families_recurrences.json` those of xLSTM and ProphetNet, with every field changed and with several
 drawn, `families_mended.json` those of untied heads, bare classes and values that were once
-mistaken; `families_texts.json` those of Qwen4-Exp, with one to five fields changed.
+mistaken; `families_texts.json` those of Qwen4-Exp, with one to five fields changed, and of
+mixtures whose files do not say which layers are dense.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """

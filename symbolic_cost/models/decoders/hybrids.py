@@ -152,9 +152,7 @@ HYBRIDS: Mapping[str, Decoder] = {
         mixers=_QWEN.mixers,
     ),
     "lfm2": replace(_LFM, reads=replace(_LFM.reads, inner=adjusted)),
-    "lfm2_moe": replace(
-        _LFM, experts=MixtureOfExperts(traits=Trait.CORRECTED), sparse=Sparse.AFTER_FIRST
-    ),
+    "lfm2_moe": replace(_LFM, sparse=Sparse.AFTER_FIRST),
     "lfm3": Decoder(
         NORMED,
         head=TIED,
