@@ -137,14 +137,14 @@ class Attention:
 
     def ops(self) -> tuple[Op, ...]:
         at, heads = self.at, self.heads
-        core = replace(self.core, chosen="chosen", apart=heads.key) if self.indexed else self.core
+        core = self.choosing if self.indexed else self.core
         at_hand = Heads(heads.query, heads.query) if self.cache is CacheKind.COPIES else heads
         taken = self.sources is Sources.OTHERS
         return (
             view("gather", f"x[b {at.residual} e] -> full[b {at.query} e]"),
             *self._projections(),
             *(() if taken else (*self._joined("k", "keys"), *self._joined("v", "values"))),
-            *(self._index() if self.indexed else ()),
+            *(self.index() if self.indexed else ()),
             *core.ops(at_hand, at, value=self.value),
             *self._result_normed(),
             *self._opened(),
@@ -170,7 +170,12 @@ class Attention:
         """Tensor that the gate opens."""
         return "context" if self.result_norm is None else "even"
 
-    def _index(self) -> tuple[Op, ...]:
+    @property
+    def choosing(self) -> AttentionCore:
+        """The core on the keys that are chosen."""
+        return replace(self.core, chosen="chosen", apart=self.heads.key)
+
+    def index(self) -> tuple[Op, ...]:
         """Declare which keys every key/value head attends to; nothing is learned through it.
 
         Its products are those of all pairs; they are no attention core of their own.

@@ -84,3 +84,37 @@ def test_a_decoder_behind_an_encoder_writes_half_as_much():
     images = {**config, "encoder": {**config["encoder"], "model_type": "vit"}}
     with pytest.raises(InputError, match="behind an encoder are declared"):
         count(images)
+
+
+QWEN = TRUTH["qwen4_exp/ple"]["config"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"hc_count": 1}, "hc_count"),
+        ({"ngram_size": 1}, "ngram_size"),
+        ({"ple_layer_ids": [4]}, "ple_layer_ids"),
+        ({"eos_token_id": None}, "eos_token_id"),
+        ({"indexer_budget": 6}, "indexer_budget"),
+        ({"indexer_kv_heads": 2}, "indexer_kv_heads"),
+        ({"indexer_head_dim": 6}, "indexer_head_dim"),
+        ({"heads_per_ngram": 10**9}, "heads_per_ngram"),
+        ({"output_gate_type": "relu"}, "output_gate_type"),
+    ],
+)
+def test_what_qwen_4_does_not_build_is_refused(changed, named):
+    with pytest.raises(InputError, match=named):
+        count({**QWEN, **changed})
+
+
+def test_a_sequence_without_a_complete_block_scores_none():
+    """Of six tokens, the last three meet one block of four, by 3 heads of 8 features."""
+    none, some = (count({**QWEN, "indexer_compress_ratio": n}, 1, 6) for n in (8, 4))
+    assert some["flops_fwd"] - none["flops_fwd"] == 3 * (2 * 3 * 8)
+
+
+def test_heads_of_one_feature_are_no_product_in_xlnet():
+    config = {"model_type": "xlnet", "vocab_size": 99, "d_model": 4, "d_inner": 8, "n_layer": 1}
+    with pytest.raises(InputError, match="n_head': 1 is no width of a head"):
+        count({**config, "n_head": 4})

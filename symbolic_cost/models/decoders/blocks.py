@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from symbolic_cost.layers import hyper_connections
+from symbolic_cost.layers import block_index, hyper_connections, ngrams
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.models.decoders.decoder import Decoder, path_of
@@ -92,7 +92,7 @@ class Connected(Decoder):
         )
 
     def block(self, kind: Kind) -> tuple[Op, ...]:
-        """Declare one block from x[b r n_s e] to y[b r n_s e]."""
+        """Declare one block from x[b r n_o e] to y[b r n_o e]."""
         norm, ports = self.branch.normed("norm", "x", "normed"), self.ports(kind)
         layers = (self._mixer(kind), self.experts if kind.sparse else self.perceptron)
         mixer, follower = (
@@ -102,6 +102,47 @@ class Connected(Decoder):
         return (
             *hyper_connections.connected("attention", mixer, "x", "middle", mixed=mixed, **ports),
             *hyper_connections.connected("mlp", follower, "middle", "y", mixed=mixed),
+        )
+
+
+GRAMS = "ngram_linear_attention"
+"""Linear layers that add features of n-grams to the stream."""
+
+
+class Ngrams(Decoder):
+    """A decoder whose copies have shares of every feature: Qwen4-Exp."""
+
+    @property
+    def own_axes(self) -> Glossary:
+        return glossary(hyper_connections.AXES, block_index.AXES, ngrams.AXES, axes("one whole"))
+
+    def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
+        own = super().turning(kinds)
+        return (*own, block_index.history()) if own else ()
+
+    def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
+        """Declare rows of n-grams, and blocks between the copying of the stream and its mean."""
+        named = any(kind.mixer == GRAMS for kind in kinds)
+        parts = [Part("ngrams", ngrams.rows())] if named else []
+        parts.append(Part("copies", hyper_connections.copies(), takes={"x": "embedding"}))
+        for kind in kinds:
+            takes = {"x": ""} | ({"grams": "ngrams"} if kind.mixer == GRAMS else {})
+            path = path_of(kind, kinds)
+            parts.append(Part(path, self.block(kind), kind.count, takes, place=Place.BLOCK))
+        mean = scope("mean", hyper_connections.featured(closing=False), x="x", one="y")
+        return (*parts, Part("sum", mean))
+
+    def block(self, kind: Kind) -> tuple[Op, ...]:
+        """Declare one block from x[b r n_o e] to y[b r n_o e]."""
+        adds = kind.mixer == GRAMS
+        start = "named" if adds else "x"
+        layer = self.experts if kind.sparse else self.perceptron
+        mixer, shares = self._mixer(kind).ops(), hyper_connections.featured()
+        connected = hyper_connections.connected
+        return (
+            *(scope("ngrams", ngrams.added(), x="x", y=start, grams="grams") if adds else ()),
+            *connected("attention", mixer, start, "middle", shares, mixed=False),
+            *connected("mlp", layer.ops(), "middle", "y", shares, mixed=False),
         )
 
 

@@ -25,7 +25,7 @@ from symbolic_cost.ops.unread import stored, unused_weights
 def hy_v4(fields: Fields, shape: Shape) -> Model:
     """Declare a HY V4: latent attention that chooses keys, on copies that are not mixed."""
     copies = fields.size("hc_mult", 4)
-    lengths = {"n_s": copies, "n_t": copies, "n_x": 2 * copies, "n_c": 2}
+    lengths = {"n_o": copies, "n_t": copies, "n_x": 2 * copies, "n_c": 2}
     return _latent(fields, shape, lengths)
 
 

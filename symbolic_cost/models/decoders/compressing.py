@@ -147,7 +147,7 @@ def deepseek_v4(fields: Fields, shape: Shape) -> Model:
         mixers=mixers,
         reads=replace(decoder.reads, kinds=kinds),
         lengths={
-            "n_s": Integer(copies),
+            "n_o": Integer(copies),
             "n_t": Integer(copies),
             "n_x": Integer((2 + copies) * copies),
             "n_r": Integer(2 * fields.size("hc_sinkhorn_iters", 20)),

@@ -41,6 +41,7 @@ def own_heads(fields: Fields) -> tuple[int, int]:
     usual = fields.size("num_key_value_heads", 4)
     apart = fields.flag("attention_k_eq_v", default=False)
     width = fields.size("global_head_dim", 512)
+    fields.require(holds=width > 1, problem="1 is no width of a head", name="global_head_dim")
     heads = fields.optional_size("num_global_key_value_heads")
     layers = fields.source.values.get("per_layer_config")
     fields.ignore("per_layer_config")

@@ -7,6 +7,7 @@ from fractions import Fraction
 from symbolic_cost import symbols
 from symbolic_cost.layers.attention import Bias, Gate, HeadNorm, Rotated
 from symbolic_cost.layers.attention_core import Step
+from symbolic_cost.layers.block_index import BlockChoosing
 from symbolic_cost.layers.duality import Duality
 from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.latent import LatentAttention
@@ -18,7 +19,8 @@ from symbolic_cost.layers.rwkv import ChannelMix
 from symbolic_cost.layers.ssm import SelectiveScan
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
 from symbolic_cost.models.decoders import zamba
-from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder
+from symbolic_cost.models.decoders.blocks import Ngrams
+from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Habit
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, NONE, Sparse, Windows
 from symbolic_cost.models.decoders.layouts import (
     LINEAR,
@@ -141,10 +143,16 @@ HYBRIDS: Mapping[str, Decoder] = {
     "qwen3_5_text": replace(_QWEN, experts=MixtureOfExperts()),
     "qwen3_5_moe_text": replace(_QWEN, sparse=Sparse.ALWAYS, reads=_QWEN_READS),
     "qwen3_next": replace(_QWEN, sparse=Sparse.EVERY_NTH, reads=_QWEN_READS),
-    "lfm2": replace(_LFM, reads=replace(_LFM.reads, inner=adjusted)),
-    "lfm2_moe": replace(
-        _LFM, experts=MixtureOfExperts(traits=Trait.CORRECTED), sparse=Sparse.AFTER_FIRST
+    "qwen4_exp_text": Ngrams(
+        replace(BlockChoosing(**vars(_QWEN.attention)), indexed="d_x"),
+        experts=_QWEN.experts,
+        habits=Habit.NONE,
+        sparse=Sparse.ALWAYS,
+        reads=replace(_QWEN_READS, share=Share(PART, 1)),
+        mixers=_QWEN.mixers,
     ),
+    "lfm2": replace(_LFM, reads=replace(_LFM.reads, inner=adjusted)),
+    "lfm2_moe": replace(_LFM, sparse=Sparse.AFTER_FIRST),
     "lfm3": Decoder(
         NORMED,
         head=TIED,

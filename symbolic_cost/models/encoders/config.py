@@ -243,6 +243,8 @@ def head_sizes(fields: Fields, width: int, *, grouped: bool) -> Numbers:
     stated = fields.optional_width("head_dim") if grouped else None
     if stated is None and width % h != 0:
         fields.note("num_attention_heads", f"{h} heads do not divide a hidden_size of {width}")
+    if fields.family == "xlnet" and width == h:  # whose products of one feature are no products
+        fields.note("num_attention_heads", "1 is no width of a head", "hidden_size")
     if fields.family == "esmc" and stated is not None:  # which norms them as wide as the stream
         problem = f"{h} heads of {stated} are not as wide as a hidden_size of {width}"
         fields.require(holds=h * stated == width, problem=problem, name="head_dim")

@@ -255,5 +255,6 @@ NESTED: Mapping[str, Nested] = {
     "cohere_compass": replace(_QWEN, vision="cohere_compass_vision", text="cohere_compass_text"),
     "qwen3_5": replace(_QWEN, vision="qwen3_5_vision", text="qwen3_5_text", stages=""),
     "qwen3_5_moe": replace(_QWEN, vision="qwen3_5_moe_vision", text="qwen3_5_moe_text", stages=""),
+    "qwen4_exp": replace(_QWEN, vision="qwen4_exp_vision", text="qwen4_exp_text", stages=""),
 }
 """Families by model_type."""

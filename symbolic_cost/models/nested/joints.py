@@ -172,7 +172,8 @@ _KINDS: Mapping[str, Callable[[Seeing], Images]] = {
     **dict.fromkeys(
         (
             *("qwen2_vl_vision", "qwen2_5_vl_vision", "qwen3_vl_vision", "qwen3_vl_moe_vision"),
-            *("qwen3_5_vision", "qwen3_5_moe_vision", "glm4v_vision", "glm4v_moe_vision"),
+            *("qwen3_5_vision", "qwen3_5_moe_vision", "qwen4_exp_vision"),
+            *("glm4v_vision", "glm4v_moe_vision"),
             "cohere_compass_vision",
         ),
         _free,

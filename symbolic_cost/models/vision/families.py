@@ -137,7 +137,7 @@ VISION: Mapping[str, Encoder] = {
     **dict.fromkeys(
         (
             *("qwen3_vl_vision", "qwen3_vl_moe_vision", "qwen3_5_vision"),
-            *("qwen3_5_moe_vision", "cohere_compass_vision"),
+            *("qwen3_5_moe_vision", "qwen4_exp_vision", "cohere_compass_vision"),
         ),
         replace(_FREE, words=Patches(Piece.BIAS | Piece.FRAMES, Places.SOME)),
     ),
