@@ -4,6 +4,7 @@ Linear layers of blocks are stored so, experts as linear layers are; biases, nor
 and convolutions are not.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -39,7 +40,7 @@ from symbolic_cost.models.weight_formats import (
     scaled,
     sides_of,
 )
-from symbolic_cost.ops.counting import Counter
+from symbolic_cost.ops import counting
 from symbolic_cost.ops.declare import Model, Op, Operand, Part
 from symbolic_cost.ops.placement import WHOLE
 from symbolic_cost.ops.stored import Scale, Stored
@@ -205,16 +206,22 @@ def quantized(model: Model, config: Mapping[str, Any], where: str, width: int) -
 
 
 def _cut(model: Model, formats: Formats) -> bool:
-    """Return whether weights that files hold as one do not end where blocks end."""
+    """Return whether weights that files hold as one do not end where blocks end.
+
+    One of them may, as it stands at the end: of DeepSeek-V3, 64 of 512 + 64 result features.
+    """
     sizes = bound(model).sizes
-    return any(
-        mul(*(sizes[weight.axes[place]] for place in places)) % length != 0
+    ragged = Counter(
+        (path.rpartition(".")[0], group, length)
         for path, _, op, weight in linear(model)
-        if path in formats and held_as_one(model.family, path)
+        if path in formats and (group := held_as_one(model.family, path))
         for scale in formats[path](op, weight).scales
         for places, length in scale.blocks
-        if length is not None and {*sides_of(op, weight)[1]} & {*places}
+        if length is not None
+        and {*sides_of(op, weight)[1]} & {*places}
+        and mul(*(sizes[weight.axes[place]] for place in places)) % length != 0
     )
+    return any(number > 1 for number in ragged.values())
 
 
 def as_stored(model: Model) -> Model:
@@ -249,7 +256,7 @@ def bytes_by_format(model: Model, plain: str, size: int) -> dict[str, Expr]:
         plain: name of the format of all others.
         size: of one element of these [byte].
     """
-    counter = Counter(model.sizes, WHOLE, STANDARD, model.padded, model.means)
+    counter = counting.Counter(model.sizes, WHOLE, STANDARD, model.padded, model.means)
     sums: dict[str, list[Expr]] = {}
     seen: set[Key] = set()
     for part in model.parts:
