@@ -9,7 +9,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     **{f"{name}_proj": (name,) for name in ("q", "k", "v", "gate", "up", "down")},
     **dict.fromkeys(("o", "o_proj", "out_proj"), ("attention.proj",)),
     **dict.fromkeys(("c_attn", "qkv_proj", "query_key_value"), ("qkv",)),
-    **dict.fromkeys(("lm_head", "embed_out"), ("output.logits",)),
+    **dict.fromkeys(("lm_head", "embed_out"), ("output.logits", "head.logits")),
     **dict.fromkeys(("embed_tokens", "wte", "word_embeddings"), ("embedding.token",)),
     "gate_up_proj": ("gate", "up"),
     "c_fc": ("fc1",),

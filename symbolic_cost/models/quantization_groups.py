@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sympy import Integer, Rational
 
-from symbolic_cost.models.converted import Formats, linear, named
+from symbolic_cost.models.converted import Formats, linear, named, undecided
 from symbolic_cost.models.quantization_keys import Keys
 from symbolic_cost.models.weight_formats import HALF, ONE, SINGLE, Format, Share, Shared, scaled
 from symbolic_cost.ops.declare import Model, Op, Operand
@@ -78,7 +78,8 @@ def modelopt(keys: Keys, model: Model) -> Formats:
 
 def _by_groups(keys: Keys, model: Model, read: Callable[[Keys], Format]) -> Formats:
     """Return the formats of all layers that groups mean: classes first, then those with names."""
-    left = named(keys, model, keys.names("ignore") or ())
+    ignored = keys.names("ignore") or ()
+    left = named(keys, model, ignored)
     groups = keys.inside("config_groups")
     classes, special = dict[str, Format](), dict[str, Format]()
     for group in () if groups is None else groups.every():
@@ -88,6 +89,8 @@ def _by_groups(keys: Keys, model: Model, read: Callable[[Keys], Format]) -> Form
         names = [name for name in targets if name != "Linear"]
         special |= dict.fromkeys(named(group, model, names), chosen)
         group.close()
+    if classes:
+        undecided(keys, model, ignored)
     formats = {path: one for path, one in (classes | special).items() if path not in left}
     if not formats:
         keys.leave("config_groups of no layer")

@@ -4,6 +4,7 @@ Linear layers of blocks are stored so, experts as linear layers are; biases, nor
 and convolutions are not.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,14 @@ from sympy import Expr, Integer
 from symbolic_cost.algebra import add, mul
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError, looked_up, quote
+from symbolic_cost.models.bound import bound
 from symbolic_cost.models.converted import (
     JOINED,
     Formats,
     all_but,
     experts,
     heads,
+    held_as_one,
     joined,
     linear,
 )
@@ -37,7 +40,7 @@ from symbolic_cost.models.weight_formats import (
     scaled,
     sides_of,
 )
-from symbolic_cost.ops.counting import Counter
+from symbolic_cost.ops import counting
 from symbolic_cost.ops.declare import Model, Op, Operand, Part
 from symbolic_cost.ops.placement import WHOLE
 from symbolic_cost.ops.stored import Scale, Stored
@@ -80,8 +83,13 @@ def _gptq(keys: Keys, model: Model) -> Formats:
     return {
         path: chosen
         for path, part, *_ in linear(model)
-        if part.is_block or (head and path in heads(model))
+        if (part.is_block and _in_words(path)) or (head and path in heads(model))
     }
+
+
+def _in_words(path: str) -> bool:
+    """Return whether a linear layer has whole words of results, in a block of a language model."""
+    return path.partition(".")[0] not in ("vision", "audio") and not path.endswith("shared_gate")
 
 
 def _awq(keys: Keys, model: Model) -> Formats:
@@ -94,7 +102,8 @@ def _awq(keys: Keys, model: Model) -> Formats:
     # Kernels of vectors take zeros of eight groups, of 1024 features at least, in words.
     words = max(8 * group, 1024) if vectors and group > 0 else 0
     chosen = grouped(bits, group, indexed=False, words=words)
-    return all_but(keys, model, keys.names("modules_to_not_convert"), chosen, head=False)
+    names = ("mlp.shared_expert_gate", *(keys.names("modules_to_not_convert") or ()))
+    return all_but(keys, model, names, chosen, head=False)
 
 
 def _fp8(keys: Keys, model: Model) -> Formats:
@@ -173,6 +182,7 @@ def quantized(model: Model, config: Mapping[str, Any], where: str, width: int) -
     Raises:
         InputError: every value that is none of those accepted.
     """
+    model = replace(model, stored={})
     method = config.get("quant_method")
     if method is None and (config.get("load_in_4bit") or config.get("load_in_8bit")):
         method = "bitsandbytes"
@@ -189,11 +199,29 @@ def quantized(model: Model, config: Mapping[str, Any], where: str, width: int) -
     if keys.left:
         told = ", ".join(dict.fromkeys(keys.left))
         return replace(model, unread=f"quantization_config: {told} not understood")
-    shared = (_form(op, w, formats[path])[1] for path, _, op, w in linear(model) if path in formats)
-    if model.family not in JOINED and any(shared):
+    if method != "mxfp4" and (model.family not in JOINED or _cut(model, formats)):
         told = f"of {model.family}, which weights files hold as one"
         return replace(model, unread=f"quantization_config: {told}, is not understood")
     return _with(model, formats)
+
+
+def _cut(model: Model, formats: Formats) -> bool:
+    """Return whether weights that files hold as one do not end where blocks end.
+
+    One of them may, as it stands at the end: of DeepSeek-V3, 64 of 512 + 64 result features.
+    """
+    sizes = bound(model).sizes
+    ragged = Counter(
+        (path.rpartition(".")[0], group, length)
+        for path, _, op, weight in linear(model)
+        if path in formats and (group := held_as_one(model.family, path))
+        for scale in formats[path](op, weight).scales
+        for places, length in scale.blocks
+        if length is not None
+        and {*sides_of(op, weight)[1]} & {*places}
+        and mul(*(sizes[weight.axes[place]] for place in places)) % length != 0
+    )
+    return any(number > 1 for number in ragged.values())
 
 
 def as_stored(model: Model) -> Model:
@@ -228,7 +256,7 @@ def bytes_by_format(model: Model, plain: str, size: int) -> dict[str, Expr]:
         plain: name of the format of all others.
         size: of one element of these [byte].
     """
-    counter = Counter(model.sizes, WHOLE, STANDARD, model.padded, model.means)
+    counter = counting.Counter(model.sizes, WHOLE, STANDARD, model.padded, model.means)
     sums: dict[str, list[Expr]] = {}
     seen: set[Key] = set()
     for part in model.parts:

@@ -13,6 +13,7 @@ from symbolic_cost.models.count import count
 from symbolic_cost.models.quantized import stored_as
 from symbolic_cost.models.weight_formats import FORMATS
 from symbolic_cost.references import REFERENCES
+from tests.models.test_families_truth import TRUTH
 
 LLAMA = {
     "model_type": "llama",
@@ -57,6 +58,14 @@ FP8 = {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_schem
 COMPRESSED = json.loads(
     (Path(__file__).parents[1] / "golden" / "compressed_tensors.json").read_text(encoding="utf-8")
 )["entries"]
+
+STORED = json.loads(
+    (Path(__file__).parents[1] / "golden" / "families_stored.json").read_text(encoding="utf-8")
+)
+"""Bytes in four formats by name of families_truth.json and others: see make_stored_bytes.py."""
+
+FORMS = (NF4, {**NF4, "bnb_4bit_use_double_quant": True}, {"load_in_8bit": True}, FP8)
+LEFT = ["lm_head", "mlp.gate", "router", "block_sparse_moe.gate", "shared_expert_gate"]
 
 
 def stored(config, **more):
@@ -155,6 +164,37 @@ def test_bytes_are_those_that_compressed_tensors_writes(entry):
     """Layouts, scales of inputs, regular expressions, weights that files hold as one."""
     source = {**entry["config"], "quantization_config": entry["quantization_config"]}
     assert count(source, 1, 8)["weight_bytes"] == entry["bytes"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if number % 20 == 3 else pytest.mark.slow)
+        for number, name in enumerate(STORED)
+    ],
+)
+def test_layers_are_those_that_transformers_converts_or_no_bytes_are_counted(name):
+    plain = {**TRUTH[name]["config"], "torch_dtype": "bfloat16"}
+    _, length, _ = TRUTH[name]["forward"][0]
+    by_default, with_routers = STORED[name]
+    for number, form in enumerate(FORMS):
+        counts = count({**plain, "quantization_config": form}, 1, length)
+        assert counts.get("weight_bytes") in {None, by_default and by_default[number]}
+        if with_routers:
+            key = "modules_to_not_convert" if form is FP8 else "llm_int8_skip_modules"
+            counts = count({**plain, "quantization_config": {**form, key: LEFT}}, 1, length)
+            assert counts.get("weight_bytes") in {None, with_routers[number]}
+
+
+@pytest.mark.parametrize("family", ["qwen2", "gemma3", "qwen2_5_vl", "glm4v_moe", "falcon_mamba"])
+def test_bytes_of_families_are_counted(family):
+    names = [n for n in STORED if TRUTH[n]["config"]["model_type"] == family and STORED[n][0]]
+    assert names
+    for name in names:
+        chosen = {**NF4, "llm_int8_skip_modules": LEFT}
+        assert "weight_bytes" in count(
+            {**TRUTH[name]["config"], "quantization_config": chosen}, 1, 64
+        )
 
 
 def test_scales_of_caches_stand_beside_keys_and_values():

@@ -1,0 +1,109 @@
+"""Write families_stored.json: bytes of weights as Transformers converts linear layers.
+
+Run with torch and transformers: python -m tests.golden.make_stored_bytes > FILE. Models are built
+without memory; of each linear layer that is converted the bytes follow from its shape, experts are
+linear layers of their own, and what is converted is asked of Transformers, whose version 4 also
+leaves out a last layer with a bias. Where versions differ stands null: that is not to be counted.
+"""
+
+import json
+import re
+import sys
+from math import ceil
+
+import torch
+import transformers
+from torch import nn
+from transformers import AutoModel
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.pytorch_utils import Conv1D
+from transformers.quantizers.base import get_keys_to_not_convert
+from transformers.quantizers.quantizers_utils import should_convert_module
+
+from symbolic_cost.models.converted import JOINED
+from tests.models.test_families_truth import TRUTH, approved
+
+RULES = {
+    "nf4": lambda o, i: ceil(o * i / 2) + 4 * ceil(o * i / 64),
+    "double": lambda o, i: ceil(o * i / 2) + ceil(o * i / 64) + 4 * ceil(o * i / 16384) + 4,
+    "int8": lambda o, i: o * i + 4 * o + 1,
+    "fp8": lambda o, i: o * i + 4 * ceil(o / 128) * ceil(i / 128),
+}
+ROUTERS = ["lm_head", "mlp.gate", "router", "block_sparse_moe.gate", "shared_expert_gate"]
+MOST = 10**8
+
+
+def built(config):
+    config = dict(config)
+    own = CONFIG_MAPPING[config.pop("model_type")].from_dict(config)
+    made = getattr(transformers, (config.get("architectures") or [""])[0], None)
+    with torch.device("meta"):
+        model = made(own) if made else AutoModel.from_config(own)
+    model.tie_weights()
+    return model
+
+
+def layers(model, left):
+    """Yield result and summed features of every linear layer that is converted."""
+    for name, module in model.named_modules():
+        if not should_convert_module(name, left):
+            continue
+        if type(module) is nn.Linear or isinstance(module, Conv1D):
+            o, i = module.weight.shape
+            yield (i, o) if isinstance(module, Conv1D) else (o, i)
+        elif name.endswith(".experts"):
+            for key, weight in module.named_parameters(recurse=False):
+                if weight.dim() == 3:
+                    n, o, i = weight.shape
+                    o, i = (i, o) if getattr(module, "is_transposed", False) else (o, i)
+                    two = 2 if "gate_up" in key else 1
+                    yield from [(o // two, i)] * (n * two)
+
+
+def counted(model, left):
+    plain = 2 * sum(p.numel() for p in model.parameters())
+    every = list(layers(model, left))
+    less = sum(2 * o * i for o, i in every)
+    return [plain - less + sum(rule(*one) for one in every) for rule in RULES.values()]
+
+
+def entry(config):
+    """Return bytes by format where nothing is said, and where the head and routers are named.
+
+    A head of another name than theirs is not asked for.
+    """
+    model = built(config)
+    wide = list(model._keep_in_fp32_modules or [])  # noqa: SLF001 - nowhere else
+    left = get_keys_to_not_convert(model) + wide
+    last = re.sub(r"\.(weight|bias)$", "", list(model.named_parameters())[-1][0])
+    now, before = counted(model, left), counted(model, [*left, last])
+    head = model.get_output_embeddings()
+    alike = head is None or any(m is head for n, m in model.named_modules() if "lm_head" in n)
+    named = counted(model, ROUTERS + wide) if alike else None
+    return sum(p.numel() for p in model.parameters()), now if now == before else None, named
+
+
+def known(name):
+    return TRUTH[name]["config"]["model_type"] in JOINED
+
+
+def main():
+    made = {}
+    for name in sorted(approved()):
+        one = TRUTH[name]
+        if "model_type" in one["config"] and one["params"][0] < MOST:
+            try:
+                params, *found = entry(one["config"])
+            except Exception as error:  # noqa: BLE001 - a class that this version cannot build
+                sys.stderr.write(f"{name}: {error!r}\n"[:200])
+                continue
+            if params in one["params"]:
+                made[name] = found
+    # all entries of families that are known, and some of the others, which are not counted
+    some = {n: f for i, (n, f) in enumerate(made.items()) if known(n) or i % 8 == 0}
+    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in some.items())
+    sys.stdout.write(f"{{\n{lines}\n}}\n")
+
+
+if __name__ == "__main__":
+    main()
