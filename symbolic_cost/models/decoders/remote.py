@@ -240,6 +240,31 @@ ROTATED = {
 }
 
 
+def _megatron_attention(
+    fields: Fields, bias: Bias, norm: Norm, rotated: Rotated
+) -> Attention | LatentAttention:
+    normed = fields.flag("qk_norm", default=False)
+    wider = fields.flag("qkv_bias", default=False)
+    core = AttentionCore(steps=Step.MASK | Step.DROP | Step.COPY)
+    if not fields.flag("latent", default=False):
+        return replace(
+            ATTENTION,
+            bias=bias | Bias.INNER if wider else bias,
+            head_norm=HeadNorm.HEAD if normed else HeadNorm.NONE,
+            norm=norm,
+            rotated=rotated,
+            core=core,
+        )
+    plain = bias is Bias.NONE and not wider
+    fields.require(
+        holds=normed and plain and norm is Norm.RMS and rotated is Rotated.WHOLE,
+        problem="latents that are normalised by RMSNorm, rotation and no biases are declared",
+        name="latent",
+    )
+    fields.ignore("num_key_value_heads")
+    return LatentAttention("r_q" if fields.optional_size("q_lora_rank") else "", core=core)
+
+
 def megatron(fields: Fields, shape: Shape) -> Model:
     """Declare a GPT with the settings that the configuration has."""
     function, gated = ACTIVATIONS[fields.text("hidden_act", "gelu", tuple(ACTIVATIONS))]
@@ -253,33 +278,14 @@ def megatron(fields: Fields, shape: Shape) -> Model:
     bias = Bias.BOTH if biased else Bias.NONE
     untied = fields.flag("untied", default=False)
     experts = fields.optional_size("num_experts")
-    normed = fields.flag("qk_norm", default=False)
     fields.ignore("num_experts_per_tok", "moe_intermediate_size")
     norm = NORMS[fields.text("normalization", "LayerNorm", tuple(NORMS))]
     places = fields.text("position_embedding", "learned_absolute", tuple(ROTATED))
     entry = Entry.POSITION if places == "learned_absolute" else Entry.NONE
     common = fields.optional_size("moe_shared_expert_intermediate_size")
     own_width = fields.source.values.get("moe_intermediate_size") is not None
-    core = AttentionCore(steps=Step.MASK | Step.DROP | Step.COPY)
-    attention: Attention | LatentAttention = replace(
-        ATTENTION,
-        bias=bias | Bias.INNER if fields.flag("qkv_bias", default=False) else bias,
-        head_norm=HeadNorm.HEAD if normed else HeadNorm.NONE,
-        norm=norm,
-        rotated=ROTATED[places],
-        core=core,
-    )
-    if fields.flag("latent", default=False):
-        fields.require(
-            holds=normed and not biased and norm is Norm.RMS and places == "rope",
-            problem="latents that are normalised by RMSNorm, rotation and no biases are declared",
-            name="latent",
-        )
-        fields.ignore("num_key_value_heads")
-        query = "r_q" if fields.optional_size("q_lora_rank") else ""
-        attention = LatentAttention(query, core=core)
     decoder = Decoder(
-        attention,
+        _megatron_attention(fields, bias, norm, ROTATED[places]),
         GatedMLP(function, bias) if gated else MLP(function, bias),
         experts=MixtureOfExperts(
             function, shared="f_s" if common else "", traits=Trait.NONE if gated else Trait.PLAIN
