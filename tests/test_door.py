@@ -140,7 +140,13 @@ VALID = {
     "Phase": {"value": "forward"},
     "Quantity": {"value": "flop"},
     "Role": {"value": "batch"},
-    "Placement": {"degrees": {"tp": 2}, "axes": {"f": ("tp",)}, "stored": {}, "whole": ()},
+    "Placement": {
+        "degrees": {"tp": 2},
+        "axes": {"f": ("tp",)},
+        "stored": {},
+        "whole": (),
+        "again": frozenset(),
+    },
     "Row": fields(TABLE.rows[0]),
     "Strategy": {
         "degrees": {"tp": 2},

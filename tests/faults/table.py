@@ -156,8 +156,8 @@ FAULTS = (
     ),
     Fault(
         "ops/weights.py",
-        "for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT)",
-        "for phase in (Phase.FORWARD,)",
+        "in ((Phase.FORWARD, viewed), (Phase.BACKWARD_INPUT, again)):",
+        "in ((Phase.FORWARD, viewed),):",
         (PLACEMENT, GPT),
     ),
     Fault(
@@ -168,8 +168,8 @@ FAULTS = (
     ),
     Fault(
         "ops/weights.py",
-        "viewed = (*turned, *_gather(book, weight, stored))",
-        "viewed = _gather(book, weight, stored)",
+        "return (*turned, *_gather(book, weight, shards))",
+        "return _gather(book, weight, shards)",
         (f"{MODELS}::test_tied_tables_turn_before_both_passes_of_the_head",),
     ),
     Fault(
@@ -178,7 +178,7 @@ FAULTS = (
         "pass",
         (f"{MODELS}::test_tied_tables_under_tensor_grids",),
     ),
-    Fault("ops/weights.py", "mesh not in stored)", "True)", (PLACEMENT, STRATEGY)),
+    Fault("ops/weights.py", "mesh not in passing)", "True)", (PLACEMENT, STRATEGY)),
     Fault(
         "ops/einsum.py",
         "return self.result.axes if operand in self.pattern.biases else self.axes",
