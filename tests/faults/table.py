@@ -30,6 +30,8 @@ SYSTEMS = "tests/systems"
 VALUES = "tests/models/test_torch_saved_families.py"
 QUANTIZED = "tests/models/test_quantized.py"
 CHECKPOINTS = "tests/ops/test_torch_checkpoints.py"
+SOFTWARE = "tests/parallel/test_kernels_of_software.py"
+SHARDS = "tests/parallel/test_shards.py"
 
 
 class Fault(NamedTuple):
@@ -156,8 +158,8 @@ FAULTS = (
     ),
     Fault(
         "ops/weights.py",
-        "for phase in (Phase.FORWARD, Phase.BACKWARD_INPUT)",
-        "for phase in (Phase.FORWARD,)",
+        "((Phase.FORWARD, viewed), (Phase.BACKWARD_INPUT, again))",
+        "((Phase.FORWARD, viewed),)",
         (PLACEMENT, GPT),
     ),
     Fault(
@@ -168,8 +170,8 @@ FAULTS = (
     ),
     Fault(
         "ops/weights.py",
-        "viewed = (*turned, *_gather(book, weight, stored))",
-        "viewed = _gather(book, weight, stored)",
+        "return (*turned, *_gather(book, weight, shards))",
+        "return _gather(book, weight, shards)",
         (f"{MODELS}::test_tied_tables_turn_before_both_passes_of_the_head",),
     ),
     Fault(
@@ -178,7 +180,7 @@ FAULTS = (
         "pass",
         (f"{MODELS}::test_tied_tables_under_tensor_grids",),
     ),
-    Fault("ops/weights.py", "mesh not in stored)", "True)", (PLACEMENT, STRATEGY)),
+    Fault("ops/weights.py", "mesh not in passing)", "True)", (PLACEMENT, STRATEGY)),
     Fault(
         "ops/einsum.py",
         "return self.result.axes if operand in self.pattern.biases else self.axes",
@@ -483,5 +485,32 @@ FAULTS = (
         "own = replace(form, scales=left) if joined(model.family, path) else form",
         "own = form",
         (QUANTIZED,),
+    ),
+    Fault(
+        "ops/kernels.py",
+        "({*op.outputs}.difference(_saved(op, conventions)) for op in ops)",
+        "(op.outputs for op in ops)",
+        (SOFTWARE,),
+    ),
+    Fault(
+        "ops/kernels.py", "inside |= (made & taken) - others", "inside |= made & taken", (SOFTWARE,)
+    ),
+    Fault(
+        "ops/placement.py",
+        "stays = self.whole if again else {*self.whole}.difference(reduced)",
+        "stays = {*self.whole}.difference(reduced)",
+        (SHARDS,),
+    ),
+    Fault(
+        "parallel/strategy.py",
+        'if whole and self.degree("pp") != 1:',
+        "if whole:",
+        (SHARDS,),
+    ),
+    Fault(
+        "parallel/units.py",
+        "if self.stays is not Whole.MICROBATCH:",
+        "if self.stays is Whole.USE:",
+        (SHARDS, "tests/parallel/test_units.py"),
     ),
 )
