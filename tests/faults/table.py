@@ -507,10 +507,4 @@ FAULTS = (
         "if whole:",
         (SHARDS,),
     ),
-    Fault(
-        "parallel/units.py",
-        "if self.stays is not Whole.MICROBATCH:",
-        "if self.stays is Whole.USE:",
-        (SHARDS, "tests/parallel/test_units.py"),
-    ),
 )

@@ -49,3 +49,22 @@ def test_what_runs_again_is_kept_by_neither(policy):
     """Where an activation runs again anyway, its kernel saves nothing more."""
     assert kept(MIXTRAL, GATED, policy) == kept(MIXTRAL, Software(), policy)
     assert kept(MIXTRAL, GATED) != kept(MIXTRAL, Software())
+
+
+def test_what_others_read_is_kept():
+    """A kernel hands its activation on to another product, which meets it in backward."""
+    ops = (
+        sc.einsum("gate", "x[b l e], *w[e f] -> g[b l f]"),
+        sc.einsum("up", "x[b l e], *v[e f] -> u[b l f]"),
+        sc.pointwise("act", "g[b l f] -> a[b l f]", "silu"),
+        sc.pointwise("mul", "a[b l f], u[b l f] -> p[b l f]", "mul"),
+        sc.einsum("down", "p[b l f], *t[f e] -> y[b l e]"),
+    )
+    other = sc.einsum("other", "a[b l f], *o[f e] -> z[b l e]")
+    sizes = {name: symbol(name) for name in "blef"}
+    axes = sc.roles("b batch, l token query, e hidden, f inner")
+    conventions = GATED.counted(preset("standard"))
+    for more in ((), (other,)):
+        model = sc.Model("two", (sc.Part("block", (*ops, *more)),), sizes, axes=axes)
+        saved = {row.tensor for row in sc.cost(model, conventions).select("saved")}
+        assert saved == {"x", "g", "u", "p"} | ({"a"} if more else set())
