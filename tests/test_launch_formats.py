@@ -104,6 +104,7 @@ def test_accelerate(read):
     [
         (ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD"), "dp=8,replicas=2,zero=3"),
         (ACCELERATE.replace("FULL_SHARD", "5"), "dp=8,replicas=2,zero=3,reshard=1"),
+        (ACCELERATE + "  fsdp_reshard_after_forward: HYBRID_SHARD\n", "dp=8,replicas=2,zero=3"),
         (ACCELERATE.replace("FULL_SHARD", "HYBRID_SHARD").replace("processes: 16", "processes: 2"),
          "dp=2"),
         (ACCELERATE + "parallelism_config:\n  parallelism_config_dp_replicate_size: 2\n"
@@ -122,6 +123,8 @@ def test_torchtitan_keeps_copies_of_shards(read):
     whole = text.replace("shard_degree = -1", "shard_degree = 1")
     assert read(whole, "run.toml").strategy == "tp=8,sp,dp=2"
     batch = "local_batch_size = 2\nglobal_batch_size = "
+    among = whole.replace("[activation", "context_parallel_degree = 2\n[activation")
+    assert read(among, "run.toml").strategy == "tp=8,sp,cp=2,dp=1,replicas=2,zero=3"
     shards = text.replace("shard_degree = -1", "shard_degree = 4")
     assert read(shards.replace("local_batch_size = 2", f"{batch}32"), "run.toml").run[
         "global_batch"

@@ -5,6 +5,7 @@ import pytest
 import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.importers.launch import is_launch_file, recipe
+from symbolic_cost.importers.tree import entries
 
 GPT = """torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 8 --hidden-size 96 \\
     --num-attention-heads 8 --seq-length 128 --micro-batch-size 2 --global-batch-size 64 --bf16 \\
@@ -124,7 +125,11 @@ def test_megatron(flags, target, meant, tmp_path):
         ("--num-experts 8 --moe-expert-capacity-factor 1.5 --moe-pad-expert-input-to-capacity",
          "1 is read, or more where experts are not filled up to it"),
         ("--num-experts 8 --moe-expert-capacity-factor 0.5", "1 is read, or more"),
+        ("--num-experts 8 --moe-expert-capacity-factor nan", "1 is read, or more"),
+        ("--num-experts 8 --moe-expert-capacity-factor", "1 is read, or more"),
         ("--num-experts 8 --moe-layer-freq [2]*8", "a number, or a list as"),
+        (f"--num-experts 8 --moe-layer-freq [1]*8{'*1' * 500}*2", "a number, or a list as"),
+        ("--num-experts 8 --moe-layer-freq", "a number, or a list as"),
         ("--optimizer lion", "adam, sgd, muon"),
         ("--padded-vocab-size 999", "the vocabulary of 1000 with its padding"),
         ("--exp-avg-dtype bf16", "say a precision"),
@@ -438,6 +443,8 @@ model:
     found = read(tmp_path, text, "nemo.yaml")
     assert found.run["sequence"] == found.config["max_position_embeddings"] == 2048
     assert found.config["hidden_size"] == 2048
+    others = entries("a: 1\nb:\n  c:\n    d: ${..a}\n", "other.yaml")
+    assert [one.value for one in others] == [1, "${..a}"]  # of b, which has none
     with pytest.raises(InputError, match=r"'\$\{model.encoder_seq_length\}' is not accepted"):
         read(tmp_path, text.replace("${length}", "${model.encoder_seq_length}"), "nemo.yaml")
 

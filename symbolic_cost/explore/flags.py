@@ -9,6 +9,9 @@ from symbolic_cost.explore.tally import Candidate
 _SHARDED = 1
 """Level of ZeRO of Megatron-LM's distributed optimizer; higher ones are other programs' flags."""
 
+_TUNED = ["--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te"]
+"""What the stack megatron-core has and Megatron-LM has not unless it is asked for."""
+
 
 def time_command(outcome: Search, candidate: Candidate) -> str:
     """Return the command that times a candidate."""
@@ -58,6 +61,7 @@ def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     flags += ["--sequence-parallel"] if structure.positions else []
     flags += ["--use-distributed-optimizer"] if structure.zero else []
     flags += order
+    flags += _TUNED if "--stack megatron-core" in outcome.facts.words else []
     flags += _of_recompute(candidate.options["recompute"])
     if numbers.v > 1:
         flags.append(f"--num-virtual-stages-per-pipeline-rank {numbers.v}")

@@ -56,6 +56,9 @@ TREES = tuple(one for one in _FORMATS.values() if one not in (MEGATRON, PUBLISHE
 """Formats of JSON and YAML files."""
 
 
+_SHARDING = (("dp", None), ("cp", 1))
+"""Degrees of torchtitan whose ranks keep shards, with what they are where nothing is said."""
+
 _SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 _OFF = (None, False, 0, "", "none", "null", "no", "false", "False", "None", "auto")
 _SWITCHED_ON = (True, "REDUCE_SCATTER", "reduce_scatter")
@@ -238,7 +241,8 @@ class _Draft:
                     f"{', '.join(flavors)} are read"
                 )
             self.values |= {f"config.{key}": value for key, value in (config or {}).items()}
-        if self.values.get("degrees.dp") != 1:
+        shards = (self.values.get(f"degrees.{name}", usual) for name, usual in _SHARDING)
+        if any(ranks != 1 for ranks in shards):
             self.values["degrees.zero"] = 3
         if self.values.get("degrees.tp", 1) != 1:
             self.values["switches.sp"] = True

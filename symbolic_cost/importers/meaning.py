@@ -120,9 +120,10 @@ def _shards_of_fsdp(values: Values, said: Values, refuse: Refuse) -> None:
     if others and _FSDP[name] != _FSDP[others[0]]:
         refuse("said.sharding", "fsdp_reshard_after_forward says otherwise")
     values |= _FSDP[name]
-    if "HYBRID" in name and is_size(said.get("machines")):
+    hybrid = any("HYBRID" in one for one in (name, *others))
+    if hybrid and is_size(said.get("machines")):
         values.setdefault("degrees.replicas", said["machines"])
-    elif "HYBRID" in name:
+    elif hybrid:
         refuse("said.sharding", "num_machines says how many keep copies: give it")
 
 

@@ -116,7 +116,7 @@ def _experts(values: Values, said: Values, refuse: Refuse) -> None:
         values.setdefault("config.intermediate_size", 4 * values["config.hidden_size"])
     _capacity(said, refuse)
     layers, every = values.get("config.num_hidden_layers"), said.get("frequency", 1)
-    if isinstance(layers, int) and every != 1:
+    if isinstance(layers, int) and (every is True or every != 1):
         listed = _frequency(every, layers)
         if listed is None or len(listed) != layers:
             refuse("said.frequency", f"a number, or a list as ([0]*3+[1]*{layers - 3}), is read")
@@ -142,10 +142,10 @@ def _capacity(said: Values, refuse: Refuse) -> None:
     experts that are filled up always take all of it.
     """
     try:
-        factor = float(said.get("capacity", 1))
+        factor = float(str(said.get("capacity", 1)))
     except ValueError:
         factor = 0
-    if factor < 1 or (said.get("filled") is True and factor > 1):
+    if not factor >= 1 or (said.get("filled") is True and factor > 1):
         refuse("said.capacity", "1 is read, or more where experts are not filled up to it")
 
 
@@ -159,7 +159,8 @@ def _frequency(every: object, layers: int) -> list[str] | None:
         return [DENSE if layer % int(str(every)) else EXPERTS for layer in range(layers)]
     text = str(every).strip("\"'")
     try:
-        listed = _list(ast.parse(text[:_LONGEST], mode="eval").body, layers)
+        tree = ast.parse(text if len(text) <= _LONGEST else "", mode="eval")
+        listed = _list(tree.body, layers)
     except (SyntaxError, ValueError):
         return None
     return [EXPERTS if one else DENSE for one in listed]

@@ -131,11 +131,11 @@ def _referred(settings: tuple[Entry, ...]) -> Iterator[Entry]:
         key, value = entry.key, entry.value
         for _ in range(_DEEPEST):
             match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
-            if match is None:
+            above = key.split(".")[: -len(match["up"])] if match and match["up"] else []
+            key = ".".join([*above, match["key"]]) if match else ""
+            if key not in values:  # a value, or of something else: as it is written
                 break
-            above = key.split(".")[: -len(match["up"])] if match["up"] else []
-            key = ".".join([*above, match["key"]])
-            value = values.get(key, entry.value)
+            value = values[key]
         yield replace(entry, value=value)
 
 

@@ -84,25 +84,31 @@ def _book_traffic(book: Book, op: Op, kernel: Kernel, phase: Phase) -> None:
         book.bytes(op, phase, Quantity.WRITE, operand)
 
 
-def _handed_inside(part: Part, joined: tuple[tuple[str, ...], ...]) -> set[str]:
+def _handed_inside(part: Part, conventions: Conventions) -> set[str]:
     """Return the tensors that one op of a kernel hands to others of it and to nobody else.
 
     An activation and the product with its gate, as one kernel, keep what comes in, from which
-    backward makes the activation anew.
+    backward makes the activation anew. One that keeps its result in place of what comes in, as a
+    sigmoid does, has nothing to make it of: that is kept, of the same size.
     """
     inside: set[str] = set()
-    for names in joined:
+    for names in conventions.joined:
         scopes: dict[str, list[Op]] = {}
         for op in part.ops:
             scope, _, name = op.path.rpartition(".")
             if name in names:
                 scopes.setdefault(scope, []).append(op)
         for ops in scopes.values():
-            made = {one.tensor for op in ops for one in op.outputs}
+            results = ({*op.outputs}.difference(_saved(op, conventions)) for op in ops)
+            made = {one.tensor for own in results for one in own}
             taken = {one.tensor for op in ops for one in op.inputs}
             others = {one.tensor for op in part.ops if op not in ops for one in op.inputs}
             inside |= (made & taken) - others
     return inside
+
+
+def _saved(op: Op, conventions: Conventions) -> tuple[Operand, ...]:
+    return op.counted_as(conventions.kept_as).saves()
 
 
 def book_saved(book: Book, flow: Flow) -> None:
@@ -116,15 +122,12 @@ def book_saved(book: Book, flow: Flow) -> None:
     """
     made_in = {operand.tensor: book.region(op) for op in book.part.ops for operand in op.outputs}
     shared = taken_by_all(book.part)
-    booked: set[str] = _handed_inside(book.part, book.conventions.joined)
+    booked: set[str] = _handed_inside(book.part, book.conventions)
     whole: set[str] = set()
     for op in book.part.ops:
         region = book.region(op)
-        needed = (
-            (*op.counted_as(book.conventions.kept_as).saves(), *_uncast(book, op))
-            if region is None
-            else op.inputs
-        )
+        saved = _saved(op, book.conventions)
+        needed = (*saved, *_uncast(book, op)) if region is None else op.inputs
         for operand in needed:
             stored = flow.kept_as.get(operand.tensor, operand)
             region_of = made_in.get(stored.tensor)

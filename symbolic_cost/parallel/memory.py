@@ -113,11 +113,11 @@ class Training:
     def conventions_of(self, conventions: Conventions) -> Conventions:
         """Return conventions with what the training and its software keep; alike for the same."""
         key = (id(conventions), self.saved, self.software)
-        saved = conventions.saved if self.saved is None else self.saved
+        return _COUNTED.of(key, lambda: (conventions, self._kept(conventions)))[1]
+
+    def _kept(self, conventions: Conventions) -> Conventions:
         own = self.software.counted(conventions)
-        if saved is conventions.saved and own is conventions:
-            return conventions
-        return _COUNTED.of(key, lambda: (conventions, replace(own, saved=saved)))[1]
+        return own if self.saved in (None, own.saved) else replace(own, saved=self.saved)
 
     def counted(self, conventions: Conventions) -> Conventions:
         """Return the same with the bytes of the precision; of the same answers one object."""

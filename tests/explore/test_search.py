@@ -123,6 +123,15 @@ def test_the_answer_is_a_command_that_runs():
         assert job.values["b"] * job.values["M"] * one.numbers.dp == 16
 
 
+def test_flags_ask_for_what_the_stack_has():
+    """Megatron-LM has TransformerEngine's loss only where it is asked for."""
+    choose = {"zero": 1, "cp": 1, "recompute": "full"}
+    for stack in ("megatron-core", "unknown"):
+        found = sc.search(small(stack=stack), 8, 16, top=1, choose=choose)
+        asked = "--cross-entropy-fusion-impl te" in megatron_flags(found, found.best[0])
+        assert asked is (stack == "megatron-core")
+
+
 def test_the_command_names_the_file_of_a_machine(tmp_path):
     path = tmp_path / "mine.toml"
     shipped = Path(records.__file__).parent / "data" / "h100.toml"

@@ -30,6 +30,8 @@ SYSTEMS = "tests/systems"
 VALUES = "tests/models/test_torch_saved_families.py"
 QUANTIZED = "tests/models/test_quantized.py"
 CHECKPOINTS = "tests/ops/test_torch_checkpoints.py"
+SOFTWARE = "tests/parallel/test_kernels_of_software.py"
+SHARDS = "tests/parallel/test_shards.py"
 
 
 class Fault(NamedTuple):
@@ -483,5 +485,26 @@ FAULTS = (
         "own = replace(form, scales=left) if joined(model.family, path) else form",
         "own = form",
         (QUANTIZED,),
+    ),
+    Fault(
+        "ops/kernels.py",
+        "({*op.outputs}.difference(_saved(op, conventions)) for op in ops)",
+        "(op.outputs for op in ops)",
+        (SOFTWARE,),
+    ),
+    Fault(
+        "ops/kernels.py", "inside |= (made & taken) - others", "inside |= made & taken", (SOFTWARE,)
+    ),
+    Fault(
+        "ops/placement.py",
+        "stays = self.whole if again else {*self.whole}.difference(reduced)",
+        "stays = {*self.whole}.difference(reduced)",
+        (SHARDS,),
+    ),
+    Fault(
+        "parallel/strategy.py",
+        'if whole and self.degree("pp") != 1:',
+        "if whole:",
+        (SHARDS,),
     ),
 )

@@ -51,7 +51,7 @@ WORK = replace(
 
 TENSOR = ("tp", "tp,sp", "tp,kv", "2d", "2.5d", "3d")
 CONTEXT = ("cp", "ulysses", "ring")
-DATA = ("dp", "dp,zero=1", "dp,zero=2", "dp,zero=3")
+DATA = ("dp", "dp,zero=1", "dp,zero=2", "dp,zero=3", "dp,zero=3,reshard=1")
 EXPERTS = ("ep,dp", "ep,dp,zero=1", "ep,dp,zero=3")
 STRATEGIES = (*TENSOR, *CONTEXT, *DATA, *EXPERTS)
 

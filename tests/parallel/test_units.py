@@ -86,8 +86,10 @@ def test_further_models(place):
 
 
 @pytest.mark.slow
-def test_most_are_exact():
-    assert sum(abs(off(place)) for place in range(len(RUNS))) / len(RUNS) <= 0.003
+@pytest.mark.parametrize(("whole", "most"), [(False, 0.002), (True, 0.005)])
+def test_most_are_exact(whole, most):
+    errors = [abs(off(place)) for place, run in enumerate(RUNS) if ("whole" in run) is whole]
+    assert sum(errors) / len(errors) <= most
 
 
 @pytest.mark.parametrize(("level", "told"), [(1, True), (2, True), (3, False)])
