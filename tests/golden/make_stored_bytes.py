@@ -68,18 +68,13 @@ def counted(model, left):
 
 
 def entry(config):
-    """Return bytes by format where nothing is said, and where the head and routers are named.
-
-    A head of another name than theirs is not asked for.
-    """
+    """Return bytes by format where nothing is said, and where `lm_head` and routers are named."""
     model = built(config)
     wide = list(model._keep_in_fp32_modules or [])  # noqa: SLF001 - nowhere else
     left = get_keys_to_not_convert(model) + wide
     last = re.sub(r"\.(weight|bias)$", "", list(model.named_parameters())[-1][0])
     now, before = counted(model, left), counted(model, [*left, last])
-    head = model.get_output_embeddings()
-    alike = head is None or any(m is head for n, m in model.named_modules() if "lm_head" in n)
-    named = counted(model, ROUTERS + wide) if alike else None
+    named = counted(model, ROUTERS + wide)
     return sum(p.numel() for p in model.parameters()), now if now == before else None, named
 
 
