@@ -64,6 +64,11 @@ STORED = json.loads(
 )
 """Bytes in four formats by name of families_truth.json and others: see make_stored_bytes.py."""
 
+WIDE = json.loads(
+    (Path(__file__).parents[1] / "golden" / "families_stored_wide.json").read_text(encoding="utf-8")
+)
+"""Configurations of families whose files hold weights as one, and the same bytes of them."""
+
 FORMS = (NF4, {**NF4, "bnb_4bit_use_double_quant": True}, {"load_in_8bit": True}, FP8)
 LEFT = ["lm_head", "mlp.gate", "router", "block_sparse_moe.gate", "shared_expert_gate"]
 
@@ -184,6 +189,16 @@ def test_layers_are_those_that_transformers_converts_or_no_bytes_are_counted(nam
             key = "modules_to_not_convert" if form is FP8 else "llm_int8_skip_modules"
             counts = count({**plain, "quantization_config": {**form, key: LEFT}}, 1, length)
             assert counts.get("weight_bytes") in {None, with_routers[number]}
+
+
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("number", range(len(FORMS)))
+def test_weights_that_files_hold_as_one_are_counted_in_every_format(name, number):
+    config, _, with_routers = WIDE[name]
+    key = "modules_to_not_convert" if FORMS[number] is FP8 else "llm_int8_skip_modules"
+    source = {**config, "torch_dtype": "bfloat16"}
+    source["quantization_config"] = {**FORMS[number], key: LEFT}
+    assert count(source, 1, 64)["weight_bytes"] == with_routers[number]
 
 
 @pytest.mark.parametrize("family", ["qwen2", "gemma3", "qwen2_5_vl", "glm4v_moe", "falcon_mamba"])
