@@ -115,15 +115,17 @@ def named(keys: Keys, model: Model, names: Sequence[str]) -> set[str]:
     Args:
         keys: where problems are noted.
         model: whose layers they are.
-        names: as checkpoints have them; those of blocks that the model has not mean nothing.
+        names: as checkpoints have them; those of blocks or heads that it has not mean nothing.
     """
     paths = [path for path, *_ in linear(model)]
     blocks = {path for path, part, *_ in linear(model) if part.is_block}
     depth, meant = int(model.bindings.get("n_layers", 0)), set[str]()
     layers: dict[str, set[int]] = {}
+    head = _HEADS.get(model.family, "lm_head")
     for name in names:
-        piece, layer = _of_tree(name)
-        if layer is not None and layer >= depth:
+        piece, layer = (_HEAD, None) if name == head else _of_tree(name)
+        elsewhere = piece == _HEAD and head not in name
+        if elsewhere or (layer is not None and layer >= depth):
             continue
         matching = blocks if piece == _ALL else below(paths, piece) if piece else set()
         if name == "gate":  # as the end of a name
@@ -147,6 +149,14 @@ def named(keys: Keys, model: Model, names: Sequence[str]) -> set[str]:
     return meant
 
 
+_HEAD = "logits"
+_HEADS: Mapping[str, str] = {
+    **dict.fromkeys(("deberta-v2", "nomic_bert"), "cls.predictions.decoder"),
+    "biogpt": "output_projection",
+    "distilbert": "vocab_projector",
+    "whisper": "proj_out",
+}
+"""Names of output heads by family, where they are no `lm_head`."""
 _OUTSIDE = frozenset({"model", "language_model", "transformer", "decoder", "weight"})
 _REPEATED = frozenset({"layers", "h", "block", "blocks"})
 _NO_PRODUCT = re.compile(r".*norm.*|embed_tokens|wte|wpe|gate|router|rotary_emb|.*_bias|embeddings")
@@ -157,7 +167,7 @@ _PIECES: Mapping[str, str] = {
     **dict.fromkeys(("visual", "vision_model", "vision_tower", "vision"), "vision"),
     **dict.fromkeys(("multi_modal_projector", "connector", "mm_projector"), "connector"),
     **dict.fromkeys(("o_proj", "out_proj"), "proj"),
-    **dict.fromkeys(("lm_head", "embed_out"), "logits"),
+    **dict.fromkeys(("lm_head", "embed_out"), _HEAD),
     "shared_expert_gate": "shared_gate",
     "experts": "experts",
     "audio_tower": "audio",

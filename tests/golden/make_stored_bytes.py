@@ -1,6 +1,8 @@
 """Write families_stored.json: bytes of weights as Transformers converts linear layers.
 
-Run with torch and transformers: python -m tests.golden.make_stored_bytes > FILE. Models are built
+Run with torch and transformers: python -m tests.golden.make_stored_bytes > FILE; with `wide`, it
+writes families_stored_wide.json, of families whose files hold weights as one that then end where
+blocks of scales end. Models are built
 without memory; of each linear layer that is converted the bytes follow from its shape, experts are
 linear layers of their own, and what is converted is asked of Transformers, whose version 4 also
 leaves out a last layer with a bias. Where versions differ stands null: that is not to be counted.
@@ -21,7 +23,7 @@ from transformers.quantizers.base import get_keys_to_not_convert
 from transformers.quantizers.quantizers_utils import should_convert_module
 
 from symbolic_cost.models.converted import JOINED
-from tests.models.test_families_truth import TRUTH, approved
+from tests.models.test_families_truth import GOLDEN, TRUTH, approved
 
 RULES = {
     "nf4": lambda o, i: ceil(o * i / 2) + 4 * ceil(o * i / 64),
@@ -31,6 +33,11 @@ RULES = {
 }
 ROUTERS = ["lm_head", "mlp.gate", "router", "block_sparse_moe.gate", "shared_expert_gate"]
 MOST = 10**8
+WIDTHS = (
+    "hidden_size intermediate_size moe_intermediate_size shared_expert_intermediate_size head_dim "
+    "linear_key_head_dim linear_value_head_dim linear_num_value_heads embed_dim out_hidden_size "
+    "n_embd n_inner qk_nope_head_dim v_head_dim kv_lora_rank q_lora_rank mrope_section"
+)
 
 
 def built(config):
@@ -68,18 +75,13 @@ def counted(model, left):
 
 
 def entry(config):
-    """Return bytes by format where nothing is said, and where the head and routers are named.
-
-    A head of another name than theirs is not asked for.
-    """
+    """Return bytes by format where nothing is said, and where `lm_head` and routers are named."""
     model = built(config)
     wide = list(model._keep_in_fp32_modules or [])  # noqa: SLF001 - nowhere else
     left = get_keys_to_not_convert(model) + wide
     last = re.sub(r"\.(weight|bias)$", "", list(model.named_parameters())[-1][0])
     now, before = counted(model, left), counted(model, [*left, last])
-    head = model.get_output_embeddings()
-    alike = head is None or any(m is head for n, m in model.named_modules() if "lm_head" in n)
-    named = counted(model, ROUTERS + wide) if alike else None
+    named = counted(model, ROUTERS + wide)
     return sum(p.numel() for p in model.parameters()), now if now == before else None, named
 
 
@@ -87,9 +89,29 @@ def known(name):
     return TRUTH[name]["config"]["model_type"] in JOINED
 
 
+def widened(config, name=""):
+    """Return a configuration all widths of which are 32 times as large."""
+    if isinstance(config, dict):
+        return {key: widened(value, key) for key, value in config.items()}
+    if isinstance(config, list):
+        return [widened(one, name) for one in config]
+    return config * 32 if name in WIDTHS.split() and config else config
+
+
+def wide():
+    made, families = {}, set()
+    for name in json.loads((GOLDEN / "families_stored.json").read_text(encoding="utf-8")):
+        family = TRUTH[name]["config"]["model_type"]
+        if JOINED.get(family) and family not in families:
+            families.add(family)
+            config = widened(TRUTH[name]["config"])
+            made[name] = [config, *entry(config)[1:]]
+    return made
+
+
 def main():
     made = {}
-    for name in sorted(approved()):
+    for name in () if "wide" in sys.argv else sorted(approved()):
         one = TRUTH[name]
         if "model_type" in one["config"] and one["params"][0] < MOST:
             try:
@@ -101,6 +123,7 @@ def main():
                 made[name] = found
     # all entries of families that are known, and some of the others, which are not counted
     some = {n: f for i, (n, f) in enumerate(made.items()) if known(n) or i % 8 == 0}
+    some = wide() if "wide" in sys.argv else some
     lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in some.items())
     sys.stdout.write(f"{{\n{lines}\n}}\n")
 

@@ -64,6 +64,11 @@ STORED = json.loads(
 )
 """Bytes in four formats by name of families_truth.json and others: see make_stored_bytes.py."""
 
+WIDE = json.loads(
+    (Path(__file__).parents[1] / "golden" / "families_stored_wide.json").read_text(encoding="utf-8")
+)
+"""Configurations of families whose files hold weights as one, and the same bytes of them."""
+
 FORMS = (NF4, {**NF4, "bnb_4bit_use_double_quant": True}, {"load_in_8bit": True}, FP8)
 LEFT = ["lm_head", "mlp.gate", "router", "block_sparse_moe.gate", "shared_expert_gate"]
 
@@ -186,6 +191,16 @@ def test_layers_are_those_that_transformers_converts_or_no_bytes_are_counted(nam
             assert counts.get("weight_bytes") in {None, with_routers[number]}
 
 
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("number", range(len(FORMS)))
+def test_weights_that_files_hold_as_one_are_counted_in_every_format(name, number):
+    config, _, with_routers = WIDE[name]
+    key = "modules_to_not_convert" if FORMS[number] is FP8 else "llm_int8_skip_modules"
+    source = {**config, "torch_dtype": "bfloat16"}
+    source["quantization_config"] = {**FORMS[number], key: LEFT}
+    assert count(source, 1, 64)["weight_bytes"] == with_routers[number]
+
+
 @pytest.mark.parametrize("family", ["qwen2", "gemma3", "qwen2_5_vl", "glm4v_moe", "falcon_mamba"])
 def test_bytes_of_families_are_counted(family):
     names = [n for n in STORED if TRUTH[n]["config"]["model_type"] == family and STORED[n][0]]
@@ -264,9 +279,11 @@ def test_one_scale_for_a_weight_of_experts_is_refused(one):
         stored({**FP8, **one}, **experts)
 
 
-@pytest.mark.parametrize(("layers", "experts", "printed"), [(24, 32, "12.8"), (36, 128, "60.8")])
-def test_gpt_oss_is_as_large_as_its_card_says(layers, experts, printed):
-    """Checkpoint sizes in GiB of the model card of gpt-oss (2025), table 1."""
+@pytest.mark.parametrize(
+    ("layers", "experts", "total"), [(24, 32, 13_761_264_768), (36, 128, 65_248_815_744)]
+)
+def test_gpt_oss_is_as_large_as_its_files_say(layers, experts, total):
+    """The total_size of their indices (2025)."""
     kept = [
         "model.layers.*.self_attn",
         "model.layers.*.mlp.router",
@@ -288,7 +305,53 @@ def test_gpt_oss_is_as_large_as_its_card_says(layers, experts, printed):
         "sliding_window": 128,
         "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": kept},
     }
-    assert f"{count(config, 1, 8)['weight_bytes'] / 2**30:.1f}" == printed
+    assert count(config, 1, 8)["weight_bytes"] == total
+
+
+def test_kimi_k2_and_minimax_m2_are_as_large_as_their_files_say():
+    """Tensors of Kimi-K2-Instruct and MiniMax-M2 (2025), by the headers of their files.
+
+    Biases of routers, which are buffers, are in single precision; Kimi's layers have one more
+    buffer of 56 elements each, and MiniMax's routers are in single precision as well.
+    """
+    kimi = {
+        "model_type": "kimi_k2",
+        "hidden_size": 7168,
+        "intermediate_size": 18432,
+        "moe_intermediate_size": 2048,
+        "num_hidden_layers": 61,
+        "first_k_dense_replace": 1,
+        "n_routed_experts": 384,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 8,
+        "num_attention_heads": 64,
+        "kv_lora_rank": 512,
+        "q_lora_rank": 1536,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+        "vocab_size": 163840,
+        "torch_dtype": "bfloat16",
+        "quantization_config": FP8,
+    }
+    minimax = {
+        "model_type": "minimax_m2",
+        "hidden_size": 3072,
+        "intermediate_size": 1536,
+        "num_hidden_layers": 62,
+        "num_attention_heads": 48,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "num_local_experts": 256,
+        "num_experts_per_tok": 8,
+        "vocab_size": 200064,
+        "torch_dtype": "bfloat16",
+        "quantization_config": {**FP8, "modules_to_not_convert": ["gate", "lm_head"]},
+    }
+    buffers = 60 * 384 * 4 + 61 * 56 * 2
+    assert count(kimi, 1, 8)["weight_bytes"] + buffers == 1_029_173_256_720
+    routers = 62 * 256 * (3072 * 2 + 4)
+    assert count(minimax, 1, 8)["weight_bytes"] + routers == 230_121_630_720
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
