@@ -32,8 +32,8 @@ def _kept(tmp_path_factory):
         yield
 
 
-def small(name="gpt2", system="h100"):
-    return sc.job(name, system=system, precision="bf16-mixed")
+def small(name="gpt2", system="h100", **options):
+    return sc.job(name, system=system, precision="bf16-mixed", **options)
 
 
 def one_by_one(base, structure, numbers):
