@@ -183,7 +183,7 @@ def _line(options: Options, before: Options) -> Options:
     columns, texts = options.pop("columns"), (*options.pop("vary"), *options.pop("more"))
     line = Line(
         make=lambda strategy: replace(choices, strategy=strategy).job(model, **own),
-        strategy=choices.strategy,
+        strategy=choices.strategy or _of_file(model),
         texts=texts,
         gpus=options.pop("gpus"),
         batch=batch,
@@ -191,6 +191,17 @@ def _line(options: Options, before: Options) -> Options:
         bound=bound,
     )
     return {"line": line}
+
+
+def _of_file(model: str) -> str:
+    """Return the strategy of a launch file; none of other models, or of one that is refused."""
+    from symbolic_cost.jobs.launch_files import launched
+
+    try:
+        file = launched(model)
+        return "" if file is None else file.recipe.strategy
+    except InputError:  # told by who makes the job
+        return ""
 
 
 def _searched(options: Options, _: Options) -> Options:
