@@ -75,6 +75,14 @@ def test_a_configuration_with_blocks_is_no_file_of_calculon(tmp_path):
         ("--use-mcore-models", "run.stack", "megatron-core-own-loss"),
         ("--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
          "run.stack", "megatron-core"),
+        ("", "run.overlap", "dp=none,tp=gradients"),
+        ("--use-distributed-optimizer --overlap-grad-reduce", "run.overlap",
+         "dp=gradients,tp=gradients,ep=gradients"),
+        ("--overlap-grad-reduce", "run.overlap", "dp=full,tp=gradients,ep=gradients"),
+        (("--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather "
+         "--tp-comm-overlap --overlap-moe-expert-parallel-comm"), "run.overlap", "dp=full,ep=full"),
+        ("--overlap-param-gather", "run.overlap", "dp=none,tp=gradients"),
+        ("--use-torch-fsdp2 --no-overlap-p2p-communication", "run.overlap", "tp=gradients,pp=none"),
         ("--recompute-granularity selective --recompute-modules core_attn layernorm",
          "run.recompute", "core_attn+layernorm"),
         ("--recompute-granularity selective --recompute-modules core_attn",
@@ -182,9 +190,9 @@ def test_experts_without_gates_and_shared(tmp_path):
 def test_what_is_not_read_is_named(tmp_path):
     """A setting that may change costs stands in the head of every table; a learning rate not."""
     path = tmp_path / "run.sh"
-    path.write_text(GPT + "--lr 3e-4 --tp-comm-overlap", encoding="utf-8")
+    path.write_text(GPT + "--lr 3e-4 --no-bias-swiglu-fusion", encoding="utf-8")
     text = str(sc.job(str(path)).memory())
-    assert "not read of run.sh: --tp-comm-overlap" in text
+    assert "not read of run.sh: --no-bias-swiglu-fusion" in text
     assert "--lr" not in text
 
 
@@ -509,3 +517,37 @@ def test_torchtitan_says_what_weights_are_after_forward(more, reshard, tmp_path)
 def test_torchtitan_refuses_another_word(tmp_path):
     with pytest.raises(InputError, match="always, never, default are read"):
         read(tmp_path, TITAN + 'fsdp_reshard_after_forward = "often"\n', "titan.toml")
+
+
+def step(path, **options):
+    return sc.job(str(path), system="h100", **options).time().step
+
+
+def test_what_a_file_hides_decides_its_step(tmp_path):
+    """Fewer switches hide less; who says an overlap, or another's software, has the last word."""
+    path, steps = tmp_path / "run.sh", []
+    large = GPT.replace("-size 96", "-size 8192").replace("-length 128", "-length 4096")
+    dp, tp = "--overlap-grad-reduce --overlap-param-gather ", "--tp-comm-overlap"
+    for more in (dp + tp, dp, "--overlap-grad-reduce", ""):
+        path.write_text(f"{large}--use-distributed-optimizer {more}", encoding="utf-8")
+        steps.append(step(path))
+    assert steps == sorted(set(steps))
+    assert step(path, overlap="dp=full,tp=partial=0.75") == steps[0]
+    assert step(path, overlap="dp=full") == steps[1]
+    assert {"dp", "tp"} == set(sc.job(str(path), system="h100").methods.overlaps)
+    assert sc.job(str(path), system="h100", stack="torchtitan").methods.overlaps == {}
+    assert set(sc.job(str(path), "dp=2", system="h100").methods.overlaps) == {"dp"}
+
+
+@pytest.mark.parametrize(
+    ("more", "hidden"),
+    [
+        ("bias: true", "tp=gradients,pp=none,dp=gradients"),
+        ("ub_tp_comm_overlap: true, overlap_p2p_comm: true", "dp=gradients"),
+    ],
+)
+def test_nemo_hides_what_its_defaults_do(more, hidden, tmp_path):
+    text = NEMO.replace("NAME", "distributed_fused_adam").replace("MORE", more)
+    assert read(tmp_path, text, "run.yaml").run["overlap"] == hidden
+    told = text.replace("{name: ", "{overlap_grad_sync: false, name: ")
+    assert read(tmp_path, told, "run.yaml").run["overlap"].endswith("dp=none")

@@ -41,14 +41,40 @@ def megatron(values: Values, refuse: Refuse) -> None:
     elif said.get("fsdp2") is True:
         values["degrees.zero"] = 3
     _megatron_bytes(values, said, refuse)
+    values["run.overlap"] = _hidden(values, said)
     in_place = said.get("fused_loss") is True and said.get("loss") == "te"
     values["run.stack"] = "megatron-core" if in_place else "megatron-core-own-loss"
+
+
+def _hidden(values: Values, said: Values) -> str:
+    """Return what hides less, or more, than in the tuned runs that a stack stands for.
+
+    Linear layers alone hide what they reduce and gather in backward, beside their other product;
+    gathers of weights hide only where reductions do. FSDP gathers ahead whatever is said, and
+    stages hide nothing without chunks. What nothing is said of here, the stack says.
+
+    Source: github.com/NVIDIA/Megatron-LM, training/arguments.py and core/distributed.
+    """
+    reduces, gathers = said.get("reduces_beside"), said.get("gathers_beside")
+    sharded = values.get("degrees.zero", 0) != 0
+    answers = {}
+    if True not in (said.get("fsdp"), said.get("fsdp2")):
+        alone = "full" if gathers or not sharded else "gradients"
+        answers["dp"] = alone if reduces else "none"
+    if not said.get("tensors_beside"):
+        answers["tp"] = "gradients"
+    if said.get("waits_for_stages"):
+        answers["pp"] = "none"
+    if said.get("experts_beside") or reduces:  # gradients are reduced over these ranks as well
+        answers["ep"] = "full" if said.get("experts_beside") else "gradients"
+    return ",".join(f"{mesh}={answer}" for mesh, answer in answers.items())
 
 
 def nemo(values: Values, refuse: Refuse) -> None:
     """Complete a run of NeMo's megatron_gpt_config: Megatron by other names."""
     said = settings(values)
     values["run.stack"] = "nemo"
+    values["run.overlap"] = _nemo_hidden(said)
     _widths(values)
     _context(values, "p2p", refuse)
     _again(values, said, refuse)
@@ -61,6 +87,21 @@ def nemo(values: Values, refuse: Refuse) -> None:
     elif said.get("half") is False and values.get("run.precision") in ("bf16", "fp16"):
         values["run.policy"] = "bf16-fsdp"  # weights in single precision, cast for computing
     padded(values)
+
+
+def _nemo_hidden(said: Values) -> str:
+    """Return what is hidden, by NeMo's defaults; distributed_fused_adam reduces ahead, unless told.
+
+    Source: github.com/NVIDIA/apex, contrib/optimizers/distributed_fused_adam.py, and
+    github.com/NVIDIA/NeMo, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml.
+    """
+    answers = [] if said.get("tensors_beside") else ["tp=gradients"]
+    answers += [] if said.get("stages_beside") else ["pp=none"]
+    if said.get("optimizer") == "distributed_fused_adam":
+        reduces = "gradients" if said.get("reduces_beside", True) else "none"
+        both = said.get("gathers_beside") and reduces == "gradients"
+        answers.append("dp=full" if both else f"dp={reduces}")
+    return ",".join(answers)
 
 
 def settings(values: Values) -> Values:

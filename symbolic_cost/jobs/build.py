@@ -137,13 +137,14 @@ def setup(
     attention = None if named is None else problems.attempt(kernel, named)
     stage = problems.attempt(stage_of, options.get("stage", "first"))
     problems.refuse()
+    hidden = {} if file is None else file.overlaps(mesh, runs)
     job = Setup(
         declared,
         mesh,
         counting,
         training,
         machine,
-        replace(methods, conventions=counting),
+        replace(methods, conventions=counting, overlaps={**hidden, **methods.overlaps}),
         attention,
         stage,
         dict(numbers or {}),

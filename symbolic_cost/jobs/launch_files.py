@@ -13,11 +13,13 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import recompute_policy
+from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.machines import Machine
+from symbolic_cost.systems.overlap import Overlap, overlaps
 from symbolic_cost.systems.records import find_machine
 from symbolic_cost.systems.rooflines import MAXIMUM
-from symbolic_cost.systems.stacks import ROOFLINE, stack, usual
+from symbolic_cost.systems.stacks import ROOFLINE, Stack, stack, usual
 
 if TYPE_CHECKING:
     from symbolic_cost.importers.recipe import Recipe
@@ -86,6 +88,15 @@ class Launched:
         if "M" not in numbers and not any(written.get(name) is not None for name in batches):
             options |= {name: run[name] for name in batches if name in run}
         return options | {name: one for name, one in written.items() if one is not None}
+
+    def overlaps(self, strategy: Strategy, runs: Stack | None) -> dict[str, Overlap]:
+        """Return what the file hides of communication where its own software runs."""
+        run = self.recipe.run
+        own = stack(run["stack"]) if "stack" in run else None
+        if runs is None or own is None or set(runs.family).isdisjoint(own.family):
+            return {}
+        said = overlaps(run.get("overlap", ""))
+        return {mesh: answer for mesh, answer in said.items() if mesh in strategy.mesh}
 
     def _runs_on(self, machine: str | Machine | None) -> bool:
         """Tell whether the software of the file has kernels on a machine, if one is said."""

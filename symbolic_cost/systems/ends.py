@@ -125,7 +125,7 @@ class StepEnds:
             size = self.to.add(f"{name}.{group}.{kind}.message", whole)
             time = sent_time(kind, meshes, size, self.setting.timing, self.to, pair=pair)
             took = self.to.add(f"{name}.{group}.{kind}", time)
-            waits = self.setting.timing.overlap(meshes).exposed(took, busy)
+            waits = self.setting.timing.overlap(meshes, phase, kind).exposed(took, busy)
             exposed.append(waits + mul(self.setting.timing.steal, took - waits))
         return self.to.keep(name, add(*exposed))
 

@@ -9,6 +9,7 @@ from sympy import Expr, Integer
 from symbolic_cost.algebra import add, mul, space_of
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.extrema import Max, Min
+from symbolic_cost.ledger import CollectiveKind, Phase
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact
 
@@ -41,6 +42,13 @@ class Overlap:
         """
         return self.rule(communication, busy)
 
+    def of(self, phase: Phase, kind: CollectiveKind | None = None) -> "Overlap":
+        """Return the answer for what is sent in a phase, where that depends on it."""
+        if self != GRADIENTS:
+            return self
+        reduced = phase is Phase.BACKWARD_INPUT and kind in _REDUCTIONS
+        return FULL if reduced or phase is Phase.BACKWARD_WEIGHT else NONE
+
     def in_turn(self, communication: Expr, busy: Expr, times: Expr) -> Expr:
         """Return what is waited for alike communications, each beside the next computing [s].
 
@@ -63,6 +71,13 @@ FULL = Overlap(
     lambda communication, busy: Max(communication - busy, 0),
     Integer(1),
 )
+
+GRADIENTS = Overlap(
+    "gradients",
+    "reductions of gradients, and what is gathered for those of weights, are hidden",
+    NONE.rule,
+)
+_REDUCTIONS = (CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE)
 
 
 def partial(share: Expr) -> Overlap:
@@ -108,12 +123,12 @@ def pipelined(panels: Expr) -> Overlap:
     )
 
 
-_NAMED: Mapping[str, Overlap] = {"none": NONE, "full": FULL}
+_NAMED: Mapping[str, Overlap] = {one.name: one for one in (NONE, FULL, GRADIENTS)}
 _WITH_NUMBER: Mapping[str, Callable[[Expr], Overlap]] = {"partial": partial, "panels": pipelined}
 
 
 def overlap(text: str) -> Overlap:
-    """Return an answer by name: "none", "full", "partial=0.8" or "panels=4".
+    """Return an answer by name: "none", "full", "gradients", "partial=0.8" or "panels=4".
 
     Raises:
         InputError: no such name, or a number that it does not take.

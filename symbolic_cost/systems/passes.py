@@ -220,7 +220,7 @@ class StagePasses:
         timing, terms = self.setting.timing, []
         busy = times.busy[name] + times.exposed[name]
         for mesh, took in times.bundled[name].items():
-            waits = timing.overlap((mesh,)).in_turn(took, busy, part.runs)
+            waits = timing.overlap((mesh,), PASSES[name][0]).in_turn(took, busy, part.runs)
             hidden = part.runs * took - waits
             terms.append(waits + mul(timing.steal, hidden))
         return add(*terms)
@@ -268,7 +268,7 @@ class StagePasses:
                 else:
                     took = collective_time(move, timing, self.to)
                 times.append(row.count * took)
-                policies.append(timing.overlap(move.meshes))
+                policies.append(timing.overlap(move.meshes, row.phase, move.kind))
         if not times:
             return Integer(0)
         return policies[0].exposed(self.to.add(label, add(*times)), busy)

@@ -85,7 +85,9 @@ class Timing:
         """Part of hidden communication by which computing beside it is slower."""
         return Integer(0) if self.rates is None else self.rates.stack.steal
 
-    def overlap(self, meshes: tuple[str, ...]) -> Overlap:
+    def overlap(
+        self, meshes: tuple[str, ...], phase: Phase, kind: CollectiveKind | None = None
+    ) -> Overlap:
         """Return what of a collective is exposed; the outermost mesh axis of its group decides.
 
         What is said of "cp" goes for every way to split positions: ulysses and ring as well.
@@ -93,15 +95,16 @@ class Timing:
         if self.strides and len(meshes) > 1 and self.overlaps:
             # The answer of whichever mesh axis has the greatest stride.
             first, *others = meshes
-            share, stride = self.overlap((first,)).share, self.strides[first]
+            share, stride = self.overlap((first,), phase, kind).share, self.strides[first]
             for mesh in others:
                 outside = Active(self.strides[mesh] / stride)
-                share = Choice(outside, self.overlap((mesh,)).share, share)
+                share = Choice(outside, self.overlap((mesh,), phase, kind).share, share)
                 stride = Choice(outside, self.strides[mesh], stride)
             return partial(share)
         outermost = max(meshes, key=tuple(self.mesh).index)
         names = (outermost, "cp") if outermost in _POSITIONS else (outermost,)
-        return next((self.overlaps[name] for name in names if name in self.overlaps), NONE)
+        said = next((self.overlaps[name] for name in names if name in self.overlaps), NONE)
+        return said.of(phase, kind)
 
     def hops(self, meshes: tuple[str, ...]) -> Hops:
         """Return where the groups of some mesh axes lie."""
@@ -326,7 +329,7 @@ def _op_time(
     stolen = []  # by expert messages, whichever others hide in the same way
     for move in moves:
         took = mul(move.calls, collective_time(move, timing, definitions))
-        policy = timing.overlap(move.meshes)
+        policy = timing.overlap(move.meshes, phase, move.kind)
         sums.setdefault(policy, (move.meshes[-1], []))[1].append(took)
         if move.meshes[-1] == "ep":
             stolen.append(mul(timing.steal, took - _alone((policy, took))))

@@ -4,6 +4,7 @@ import pytest
 from sympy import Integer, Rational
 
 from symbolic_cost.errors import InputError
+from symbolic_cost.ledger import CollectiveKind, Phase
 from symbolic_cost.systems.overlap import overlap
 
 
@@ -32,7 +33,7 @@ def test_share_is_exact():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("al", "unknown overlap 'al': accepted are full, none, panels=..., partial=..."),
+        ("al", "unknown overlap 'al': accepted are full, gradients, none, panels=..., partial=..."),
         ("none=3", "unknown overlap 'none=3': did you mean none"),
         ("partial=2", "overlap 'partial=2': a share from 0 to 1 is accepted after partial="),
         ("partial=nan", "overlap 'partial=nan': a share from 0 to 1 is accepted after partial="),
@@ -44,3 +45,19 @@ def test_refusals(text, said):
     with pytest.raises(InputError) as caught:
         overlap(text)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("phase", "kind", "hidden"),
+    [
+        (Phase.FORWARD, CollectiveKind.ALL_GATHER, False),
+        (Phase.FORWARD, CollectiveKind.REDUCE_SCATTER, False),
+        (Phase.BACKWARD_INPUT, CollectiveKind.ALL_GATHER, False),
+        (Phase.BACKWARD_INPUT, CollectiveKind.REDUCE_SCATTER, True),
+        (Phase.BACKWARD_WEIGHT, CollectiveKind.ALL_GATHER, True),
+        (Phase.STEP, CollectiveKind.ALL_GATHER, False),
+    ],
+)
+def test_linear_layers_hide_what_their_other_product_does_not_wait_for(phase, kind, hidden):
+    """Megatron-Core's linear layers; two of the five collectives of sequence parallelism."""
+    assert overlap("gradients").of(phase, kind) == overlap("full" if hidden else "none")
