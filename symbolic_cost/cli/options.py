@@ -197,8 +197,8 @@ def _of_file(model: str) -> str:
     """Return the strategy of a launch file; none of other models, or of one that is refused."""
     from symbolic_cost.jobs.launch_files import launched
 
+    file = launched(model)
     try:
-        file = launched(model)
         return "" if file is None else file.recipe.strategy
     except InputError:  # told by who makes the job
         return ""

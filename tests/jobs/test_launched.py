@@ -128,3 +128,11 @@ def test_growth_at_a_configuration_has_numbers(tmp_path):
     assert done.exit_code == 0, done.output
     rows = json.loads(done.output)["records"]
     assert all(row["value"] not in (None, "") for row in rows), rows
+
+
+def test_a_sweep_keeps_the_strategy_of_the_file(script):
+    """What varies is one degree of it: the others and the shards stay."""
+    line = ["sweep", script(), "--system", "h100", "--vary", "dp=1,2"]
+    told = CliRunner().invoke(main, line)
+    assert told.exit_code == 0, told.output
+    assert "strategy: tp=m1,sp,dp=dp,pp=pp,zero=1" in told.output
