@@ -54,10 +54,10 @@ TransformerEngine's loss overwrites the logits and that heads have an unused gra
 looked up in the code of both after these rows were seen; a job that names no stack, which has none
 of the three, is -5.6 to +13.6 % off.
 
-Their steps, which nothing was fitted to either, are too fast: large products of this box, whose power
-is limited, were measured at 0.45 to 0.51 of the peak (kernels_simumax), where those of others of its
-name, from which the rates are, reach 0.56 to 0.59. The intervals do not know of boxes of one name
-that differ; `calibrate` does."""
+Their steps, which nothing was fitted to either, are too fast: large products of this box, whose
+power is limited, were measured at 0.45 to 0.51 of the peak (kernels_simumax), where those of others
+of its name, from which the rates are, reach 0.56 to 0.59. The intervals do not know of boxes of one
+name that differ; `calibrate` does."""
 
 
 def runs() -> Sequence[Mapping[str, Any]]:
