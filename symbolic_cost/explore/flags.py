@@ -9,9 +9,6 @@ from symbolic_cost.explore.tally import Candidate
 _SHARDED = 1
 """Level of ZeRO of Megatron-LM's distributed optimizer; higher ones are other programs' flags."""
 
-_TUNED = ["--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te"]
-"""What the stack megatron-core has and Megatron-LM has not unless it is asked for."""
-
 
 def time_command(outcome: Search, candidate: Candidate) -> str:
     """Return the command that times a candidate."""
@@ -61,11 +58,20 @@ def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     flags += ["--sequence-parallel"] if structure.positions else []
     flags += ["--use-distributed-optimizer"] if structure.zero else []
     flags += order
-    flags += _TUNED if "--stack megatron-core" in outcome.facts.words else []
+    flags += _tuned(candidate) if "--stack megatron-core" in outcome.facts.words else []
     flags += _of_recompute(candidate.options["recompute"])
     if numbers.v > 1:
         flags.append(f"--num-virtual-stages-per-pipeline-rank {numbers.v}")
     return " ".join(flags)
+
+
+def _tuned(candidate: Candidate) -> list[str]:
+    """Return what the stack megatron-core has, and Megatron-LM where it is asked for."""
+    numbers, structure = candidate.numbers, candidate.structure
+    flags = ["--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te"]
+    flags += ["--overlap-grad-reduce"] if numbers.dp > 1 else []
+    flags += ["--overlap-param-gather"] if structure.zero else []
+    return flags + (["--tp-comm-overlap"] if structure.positions else [])
 
 
 def _of_order(order: str) -> list[str] | None:

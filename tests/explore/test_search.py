@@ -123,13 +123,23 @@ def test_the_answer_is_a_command_that_runs():
         assert job.values["b"] * job.values["M"] * one.numbers.dp == 16
 
 
-def test_flags_ask_for_what_the_stack_has():
-    """Megatron-LM has TransformerEngine's loss only where it is asked for."""
-    choose = {"zero": 1, "cp": 1, "recompute": "full"}
-    for stack in ("megatron-core", "unknown"):
-        found = sc.search(small(stack=stack), 8, 16, top=1, choose=choose)
-        asked = "--cross-entropy-fusion-impl te" in megatron_flags(found, found.best[0])
-        assert asked is (stack == "megatron-core")
+def test_flags_ask_for_what_the_stack_has(tmp_path):
+    """As a launch file they mean the same step: its loss, and what it hides, are asked for."""
+    choose = {"zero": 1, "cp": 1, "recompute": "full", "tp": 2, "pp": 1, "sp": (True,)}
+    found = sc.search(small(stack="megatron-core"), 8, 16, top=1, choose=choose)
+    best = found.best[0]
+    model = "--num-layers 12 --hidden-size 768 --num-attention-heads 12 --vocab-size 50257"
+    file = tmp_path / "run.sh"
+    file.write_text(
+        f"torchrun --nproc-per-node 8 --nnodes 1 pretrain_gpt.py {model} --seq-length 1024 --bf16 "
+        f"{megatron_flags(found, best)}"
+    )
+    own, wanted = sc.job(str(file), system="h100"), found.job(best)
+    assert own.methods.stack == wanted.methods.stack
+    said = {mesh: one.name for mesh, one in own.methods.overlaps.items()}
+    assert said == {"dp": "full"}, "as the stack has it, which also says tp"
+    plain = sc.search(small(), 8, 16, top=1, choose=choose)
+    assert "--overlap-grad-reduce" not in megatron_flags(plain, plain.best[0])
 
 
 def test_the_command_names_the_file_of_a_machine(tmp_path):
