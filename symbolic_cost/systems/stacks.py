@@ -290,7 +290,7 @@ def _stack(name: str, record: Mapping[str, Any]) -> Stack:
     family = [name]
     while like := data["stacks"][family[-1]].get("like"):
         family.append(like)
-    whole = {**data["every"]}
+    whole = dict(data["every"])
     for one in reversed(family):
         whole |= data["stacks"][one]
     facts = {key: fact for key, fact in whole.items() if isinstance(fact, dict)}

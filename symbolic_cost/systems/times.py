@@ -204,10 +204,8 @@ def _moved(row: Row, timing: Timing) -> tuple[object, ...]:
 
 def _beside(rows: list[Row], forward: list[Row], one: Around) -> Iterator[object]:
     """Yield what of a part's other work tells how long an op's takes."""
-    yield one.odd.get(rows[0].path)
-    yield one.scalar.get(rows[0].path)
-    yield one.groups.get(rows[0].path)
-    yield one.casts.get(rows[0].path)
+    for told in (one.odd, one.scalar, one.groups, one.casts):
+        yield told.get(rows[0].path)
     yield one.together.get((rows[0].path, rows[0].phase))
     yield from (id(row) in one.inside for row in rows)
     if rows[0].kind == "fused":
