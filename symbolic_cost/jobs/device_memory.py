@@ -6,14 +6,12 @@ what it keeps (max_memory_reserved), and what nvidia-smi shows. Each is the one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from symbolic_cost.algebra import mul
-from symbolic_cost.axes import At, Role
 from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.fit import fit
@@ -22,9 +20,6 @@ from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.setup import Setup, needed_machine
 from symbolic_cost.ledger import Place, Quantity
 from symbolic_cost.numeric.binding import value
-from symbolic_cost.ops.counting import Counter
-from symbolic_cost.ops.op import Op, Use
-from symbolic_cost.ops.pattern import Operand
 from symbolic_cost.parallel.groups import arranged
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.part_memory import STATES
@@ -110,9 +105,6 @@ class DeviceMemory:
         yield self._term("blocks of 512 bytes", "block", self._rounding(self._fact("block")))
         yield self._term("workspaces of cuBLAS", *self._by_device("cublas"))
         yield self._term("workspace of TransformerEngine", *self._by_device("engine"))
-        if "engine" in self._facts:
-            size = self._weight_gradients()
-            yield self._term("shared weight-gradient buffers", "engine", size)
         yield self._term("buckets of gradients", "buckets", self._fact("buckets"))
 
     def _reserved(self, allocated: int, beside: int) -> Iterator[Term]:
@@ -173,38 +165,6 @@ class DeviceMemory:
                 lost += int(value(own.value(row.count))) * (-size % block) if size > least else 0
         return lost
 
-    def _weight_gradients(self) -> int:
-        """Return one unused gradient per shape of the weights of products; experts share theirs.
-
-        Routers add to no gradient themselves.
-        """
-        scored = self.setup.divided.model.placed(At(Role.EXPERT, ("scored",)))
-        scores = {axis.name for axis in scored}
-        shapes = {
-            (op.path, tensor.axes): self._elements(tensor)
-            for part in self.setup.divided.share(self.stage).parts
-            for op, tensor in _matrices(part.ops)
-            if not scores & set(tensor.axes)
-        }
-        return int(self._sizes.value) * sum(shapes.values())
-
-    @property
-    def _sizes(self) -> Any:  # noqa: ANN401 - sizes of elements
-        return self.setup.stages_memory.divided.conventions.sizes
-
-    @cached_property
-    def _counter(self) -> Counter:
-        divided = self.setup.divided
-        share = divided.share(self.stage)
-        rules = self.setup.counting
-        return Counter(share.sizes, divided.placement, rules, share.padded, share.means)
-
-    def _elements(self, tensor: Operand) -> int:
-        """Return the elements of a tensor on one rank, those of one expert where there are any."""
-        experts = {axis.name for axis in self.setup.divided.model.placed(At(Role.EXPERT))}
-        sizes = (self._counter.local(axis) for axis in tensor.axes if axis not in experts)
-        return int(value(self.setup.value(mul(*sizes))))
-
     def _nccl(self) -> int:
         """Return the buffers of the communicators: one per mesh axis, and one of all ranks."""
         own, machine = self.setup, self.setup.machine
@@ -242,12 +202,3 @@ _NAMES = {
     View.RESERVED: "reserved",
     View.SMI: "as nvidia-smi shows it",
 }
-
-
-def _matrices(ops: Iterable[Op]) -> Iterator[tuple[Op, Operand]]:
-    """Yield the weights of products, each with its op."""
-    for op in ops:
-        if op.use is Use.PRODUCT and op.movable:
-            for weight in op.weights:
-                if weight in op.pattern.inputs:
-                    yield op, weight

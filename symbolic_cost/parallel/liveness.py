@@ -246,7 +246,7 @@ class Backward:
 
     @property
     def _fused(self) -> bool:
-        return self.software.making is Making.FUSED
+        return self.software.making.adds
 
     @property
     def _apart(self) -> bool:

@@ -35,6 +35,7 @@ from symbolic_cost.parallel.states import optimizer, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
 from symbolic_cost.parallel.units import Standing, Units, Whole
+from symbolic_cost.parallel.unused import unused_gradients
 from symbolic_cost.parallel.workspace import in_backward, in_forward, workspace_row
 from symbolic_cost.records import dataclass, replace
 
@@ -302,11 +303,10 @@ class Memory:
     ) -> Iterator[Row]:
         """Yield what is there for a while [byte]: each as much as the part that takes most of it.
 
-        What backward recomputes at once is no more than there is: of every fourth block kept,
-        three blocks where the stage has three. The weights of one part are whole at a time, or
-        all of them from forward on. The
-        optimizer converts gradients that are smaller than the master weights, and makes some of
-        its moments anew where every op of it runs on all weights.
+        What backward recomputes at once is no more than there is: of every fourth block kept, three
+        where the stage has three. The weights of one part are whole at a time, or all of them from
+        forward on. The optimizer converts gradients that are smaller than the
+        master weights, and makes some of its moments anew where every op runs on all weights.
         """
         training, listed = self.training, tuple(parts)
         policy, every = precision(training.precision), training.recompute.every
@@ -329,6 +329,8 @@ class Memory:
             for quantity in (Quantity.MASTER_WEIGHT, Quantity.OPTIMIZER)
         )
         converted = master if policy.master > policy.gradient else Integer(0)
+        if self.software.making is Making.RETURNED:
+            yield unused_gradients(self.divided, stage, standing)
         yield workspace_row("converted_gradients", Phase.STEP, converted)
         copies = optimizer(training.optimizer).copied if self.software.by_op else Integer(0)
         yield workspace_row("copied_moments", Phase.STEP, mul(copies, moments))

@@ -23,7 +23,8 @@ MOMENTS = {
 }
 """What is there at the moments of a step: quantities, and which phases of what is not always there.
 
-Workspaces are of a phase, and gradients that every step makes anew, those of a first microbatch.
+Workspaces are of a phase, that of states where they stay, and gradients that every step makes
+anew, those of a first microbatch.
 """
 
 
@@ -64,7 +65,7 @@ def _by_quantity(table: CostTable) -> DeviceBytes:
 
 def _present(moment: str) -> list[tuple[Quantity, Phase | None]]:
     quantities, phases = MOMENTS[moment]
-    always = [(quantity, None) for quantity in quantities]
+    always = [*((quantity, None) for quantity in quantities), (Quantity.WORKSPACE, Phase.STATE)]
     passing = (Quantity.WEIGHT_GRADIENT, Quantity.WORKSPACE)
     return [*always, *((quantity, phase) for quantity in passing for phase in phases)]
 

@@ -19,14 +19,22 @@ class Making(StrEnum):
 
     FUSED = "fused"
     """The product adds to what is there."""
+    RETURNED = "returned"
+    """The same, and an unused gradient is returned to autograd: one for all weights of a shape."""
     APART = "apart"
     """It is made, then added."""
     REDUCED = "reduced"
     """It is made, and reduced over ranks with the others of its unit: FSDP."""
 
+    @property
+    def adds(self) -> bool:
+        """Whether products add to the gradients that are there."""
+        return self in (Making.FUSED, Making.RETURNED)
+
 
 _MAKING_WORDS = {
     Making.FUSED: "added by their products",
+    Making.RETURNED: "added by their products, which return unused ones",
     Making.APART: "made apart",
     Making.REDUCED: "made whole by unit",
 }

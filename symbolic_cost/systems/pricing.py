@@ -171,7 +171,7 @@ class Rates:
         call, kernels = mul(rate.call, Max(several / _STREAMS, 1)), several
         traffic = work.traffic
         if rows[0].phase is Phase.BACKWARD_WEIGHT:
-            traffic += written if self.stack.accumulation == "fused" else 0
+            traffic += written if self.stack.accumulation == "returned" else 0
             call += self._accumulated(written / size)
         fetched = rate.fetched(traffic, self.kernels.machine.bandwidth.value)
         compute = mul(charged, slower) / (rate.share * peak) + fetched

@@ -95,9 +95,8 @@ class Stack:
         host: in which the host issues one op [s].
         issues: kernels that the host issues one by one: of "all" ops, or of "experts" alone where
             the rest of a block is a CUDA graph.
-        accumulation: of a microbatch's gradients of weights: "fused" where products add to what is
-            there, "apart" where a pass does, "reduced" where those of a block are made whole and
-            reduced, "none" where nothing is known to be there.
+        accumulation: of a microbatch's gradients of weights, as `Making` names it; "none" where
+            nothing is known to be there.
         weight_gradients: "kept" from step to step in buffers of their own, or "made" by the first
             microbatch of each step as the weights' own.
         loss: "fused" where its gradient takes the place of what it kept, "in place" where that is
@@ -155,8 +154,7 @@ class Stack:
     @property
     def software(self) -> Software:
         """What of it decides what lives for a while."""
-        making = {"apart": Making.APART, "reduced": Making.REDUCED}
-        how = making.get(self.accumulation, Making.FUSED)
+        how = {str(one): one for one in Making}.get(self.accumulation, Making.FUSED)
         joined = () if "fusion" in self.assumed else self.fusion.kernels
         return Software(self.loss, self.weight_gradients, how, self.updates, self.ends, joined)
 

@@ -91,8 +91,7 @@ def _terms(setup: Setup, moment: str) -> str:
 
 def _kept(row: Row) -> tuple[Quantity, bool, str]:
     """Say of what a row is: its quantity, whether it is on the host, and of which pass alone."""
-    named = {Phase.STEP: " of the optimizer step", Phase.FORWARD: " of forward"}
-    of = named.get(row.phase, "") if row.quantity is Quantity.WORKSPACE else ""
+    of = _WORKSPACES.get(row.phase, "") if row.quantity is Quantity.WORKSPACE else ""
     return row.quantity, row.place is Place.HOST, of
 
 
@@ -121,5 +120,10 @@ def _deciding(total: Expr, setup: Lettered) -> Expr:
     return formula.xreplace(absent) if greatest else formula
 
 
+_WORKSPACES = {
+    Phase.STEP: " of the optimizer step",
+    Phase.FORWARD: " of forward",
+    Phase.STATE: " of unused gradients",
+}
 _READABLE = 4
 """Arguments of a maximum that a formula shows."""
