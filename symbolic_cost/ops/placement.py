@@ -116,13 +116,20 @@ class Placement:
         split = {mesh for axis in axes for mesh in self.axes.get(axis, ())}
         return tuple(mesh for mesh in self.stored.get(what, ()) if mesh not in split)
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether gradients add up whole of weights that are kept in shards."""
+        stored, reduced = (self.stored.get(what, ()) for what in ("weight", "weight_gradient"))
+        return not set(stored) <= set(reduced)
+
     def gathered_over(self, axes: Iterable[str], *, again: bool = False) -> tuple[str, ...]:
         """Return the mesh axes over whose ranks a pass gathers such a weight; backward `again`.
 
-        Where the gradients of all microbatches add up whole, it is gathered once for all of them.
+        Where gradients add up whole, forward finds it whole as the backward before has left it: of
+        M microbatches forward gathers it for the first alone.
         """
         stored, reduced = (self.stored_over(what, axes) for what in ("weight", "weight_gradient"))
-        stays = self.whole if again else {*self.whole}.difference(reduced)
+        stays = self.whole if again else set(stored).difference(reduced)
         return tuple(mesh for mesh in stored if mesh not in stays)
 
     def degree(self, meshes: Iterable[str]) -> Expr:

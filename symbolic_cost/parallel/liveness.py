@@ -118,7 +118,7 @@ class Backward:
             new = amount(*(size for size in own if size is not None and not self._fused))
             yield path, total(flowing, kept[path], again[path], others, whole), new, made
             made = made if self.by_unit else total(made, self._stays.get(path, {}))
-            whole = total(whole, new) if self.by_unit else whole
+            whole = total(whole, new) if self._together else whole
 
     def _others(self, region: str | None, often: Expr) -> Amount:
         """Return what other instances of a region make again beside this one, inputs as well."""
@@ -249,8 +249,12 @@ class Backward:
         return self.software.making.adds
 
     @property
+    def _together(self) -> bool:
+        return self.software.making in {Making.CAST, Making.REDUCED}
+
+    @property
     def _apart(self) -> bool:
-        return self.software.making is Making.APART
+        return self.software.making in {Making.APART, Making.CAST}
 
     @property
     def _ops(self) -> tuple[Op, ...]:

@@ -23,7 +23,7 @@ from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
 from symbolic_cost.parallel.degrees import SHARDED
 from symbolic_cost.parallel.layout import layout as named_layout
-from symbolic_cost.parallel.liveness import Backward, is_shared
+from symbolic_cost.parallel.liveness import Backward
 from symbolic_cost.parallel.moments import DeviceBytes
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.part_memory import STATES, PartMemory, part_memory
@@ -147,8 +147,8 @@ def memory_table(
         the device or the host holds them.
     """
     chosen = training or Training()
-    counted, units = chosen.counted(conventions), chosen.software.units
-    divided = Divided(model, strategy, counted, chosen.pipeline, ends=units)
+    counted, plan = chosen.counted(conventions), chosen.pipeline
+    divided = Divided(model, strategy, counted, plan, ends=chosen.software.units)
     return Memory(divided, chosen).table(stage)
 
 
@@ -222,26 +222,28 @@ class Memory:
         own = {policy.value, policy.value + policy.master}
         each = self.divided.ranks.zero == SHARDED and self._whole is not Whole.STEP
         if software.making is Making.REDUCED and not each:
-            software = replace(software, making=Making.APART)
+            cast = Making.CAST if policy.gradient > policy.value else Making.APART
+            software = replace(software, making=cast)
         return software if policy.gradient in own else replace(software, gradients="kept")
 
     @property
     def assumed(self) -> Iterator[str]:
         """Say what of the framework is taken to be, in words."""
+        level, placed = self.divided.ranks.zero, self.divided.placement
         yield self.software.description
-        level = self.divided.ranks.zero
         if self.training.software.making is Making.REDUCED and 0 < level < SHARDED:
             yield (
                 f"zero={level} keeps whole weights from step to step; FSDP that does not reshard "
                 f"them after forward keeps shards: zero={SHARDED},reshard=1"
             )
+        if placed.adds_up and not placed.whole:
+            yield "weights that a pipeline's backward leaves whole are taken to stay so"
 
     @cached_property
     def _whole(self) -> Whole:
         """How long weights are whole that ranks keep in shards."""
-        if not self.divided.placement.whole:
-            return Whole.USE
-        return Whole.MICROBATCH if self.divided.stages == 1 else Whole.STEP
+        passing = Whole.MICROBATCH if self.divided.placement.whole else Whole.USE
+        return Whole.STEP if self.divided.placement.adds_up else passing
 
     def _costs(self, stage: Stage, recompute: Recompute | None = None) -> StageCosts:
         return self.divided.costs(stage, recompute or self.training.recompute)
@@ -250,9 +252,8 @@ class Memory:
         """Return what each part of a stage takes, made once for all stages that have it."""
         divided, chosen = self.divided, self.training
         policy, update = precision(chosen.precision), optimizer(chosen.optimizer)
-        share = divided.share(stage)
-        rules = divided.conventions
-        states = States(share, divided.placement, divided.conventions, policy, update)
+        share, rules = divided.share(stage), divided.conventions
+        states = States(share, divided.placement, rules, policy, update)
         weights = grouped((part.path, held) for part, held in states.model.learned)
         parts = []
         both = (self._costs(stage).parts, self._costs(stage, KEEP_ALL).parts)
@@ -340,11 +341,3 @@ _WHOLE = Integer(1)
 _GROUPS = ("resident", "states", "shared", "saved", "waiting")
 """Why rows are there: weights and gradients, states, those of weights that all blocks share,
 activations, what waits for their products."""
-
-
-def resident(table: CostTable, copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:
-    """Yield weights and gradients; those of each block as often as the schedule keeps them."""
-    for row in table:
-        if row.quantity in STATES:
-            apart = row.part in blocks and not is_shared(row.tensor)
-            yield replace(row, count=mul(row.count, copies)) if apart else row

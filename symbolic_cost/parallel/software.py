@@ -23,6 +23,8 @@ class Making(StrEnum):
     """The same, and an unused gradient is returned to autograd: one for all weights of a shape."""
     APART = "apart"
     """It is made, then added."""
+    CAST = "cast"
+    """It is made with the others of its unit, then added to what is there in a wider type."""
     REDUCED = "reduced"
     """It is made, and reduced over ranks with the others of its unit: FSDP."""
 
@@ -36,6 +38,7 @@ _MAKING_WORDS = {
     Making.FUSED: "added by their products",
     Making.RETURNED: "added by their products, which return unused ones",
     Making.APART: "made apart",
+    Making.CAST: "made apart by unit",
     Making.REDUCED: "made whole by unit",
 }
 

@@ -269,8 +269,6 @@ class Strategy(NotebookTable):
         shards = tuple(mesh for mesh in DATA_AXES if mesh in degrees)
         levels = dict.fromkeys(_LEVELS[self.zero], shards)
         whole = shards if self.reshard else ()
-        if whole and self.degree("pp") != 1:
-            levels["weight_gradient"] = ()
         stored = {what: grid + levels.get(what, ()) for what in STORED}
         return Placement(degrees, axes, stored, whole)
 

@@ -19,7 +19,7 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.matrices import with_others_in
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
-from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.catalogue import DATA_AXES, STRATEGIES
 from symbolic_cost.parallel.degrees import SHARDED
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
@@ -88,9 +88,12 @@ class _Placed:
 
     def __init__(self, split: _Split, ranks: Strategy, ends: str) -> None:
         self.split, self.own = split, split.own
-        placed = ranks.placement(self.own)
-        again = gathered_again(self.own, ends) if ends and ranks.zero == SHARDED else None
-        self.placement = placed if again is None else replace(placed, again=again)
+        placed, units = ranks.placement(self.own), bool(ends) and ranks.zero == SHARDED
+        if units:
+            placed = replace(placed, again=gathered_again(self.own, ends))
+        if (units or placed.whole) and ranks.degree("pp") != 1:
+            placed = replace(placed, stored={**placed.stored, "weight_gradient": _kept(placed)})
+        self.placement = placed
         self._derivations: list[tuple[tuple[Recompute, Conventions], Derivation]] = []
         self._sent: list[tuple[Conventions, dict[object, tuple[Row, ...]]]] = []
 
@@ -108,6 +111,16 @@ class _Placed:
     def sent(self, conventions: Conventions) -> dict[object, tuple[Row, ...]]:
         """Return what stages send, by stage and pipeline; what runs again changes none of it."""
         return _of(self._sent, conventions, dict)
+
+
+def _kept(placed: Placement) -> tuple[str, ...]:
+    """Return what shards of gradients FSDP keeps between the microbatches of a pipeline.
+
+    It reduces them once per step: what data-parallel ranks sum adds up whole.
+    Source: github.com/pytorch/pytorch, torch/distributed/pipelining/stage.py: perform_reduce_grad.
+    """
+    stored = placed.stored.get("weight_gradient", ())
+    return tuple(mesh for mesh in stored if mesh not in DATA_AXES)
 
 
 def _of(listed: list[tuple[KeyT, ResultT]], key: KeyT, make: Callable[[], ResultT]) -> ResultT:
@@ -182,7 +195,7 @@ class Divided:
     @property
     def _held(self) -> tuple[object, ...]:
         """What says how long weights stay whole: microbatches of a pipeline find them so."""
-        return (self.ends, self.ranks.reshard and self.stages == 1, self.ranks.reshard)
+        return (self.ends, self.stages == 1, self.ranks.reshard)
 
     @property
     def split_model(self) -> Model:

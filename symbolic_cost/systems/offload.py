@@ -1,16 +1,17 @@
 """What is offloaded moves over the link to the host: how often, in which pass, and for how long."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul
-from symbolic_cost.ledger import Quantity, Row
-from symbolic_cost.parallel.memory import resident
-from symbolic_cost.parallel.part_memory import waiting_rows
+from symbolic_cost.ledger import CostTable, Quantity, Row
+from symbolic_cost.parallel.liveness import is_shared
+from symbolic_cost.parallel.part_memory import STATES, waiting_rows
 from symbolic_cost.parallel.sharded import States
 from symbolic_cost.parallel.stages import Stage, block_paths
 from symbolic_cost.parallel.table import StageCosts
+from symbolic_cost.records import replace
 from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.overlap import HOST, NONE
 from symbolic_cost.systems.setting import Setting
@@ -71,7 +72,7 @@ class Offload:
             return Integer(0)
         blocks = block_paths(self.setting.divided.split_model)
         copies = self.setting.divided.pipeline.schedule.copies
-        rows = [*resident(costs.table, copies, blocks), *states.rows()]
+        rows = [*_resident(costs.table, copies, blocks), *states.rows()]
         return self._exposed(f"{stage}.{STEP}", self._crossing(STEP, rows), busy)
 
     def _hosted(self, quantity: Quantity) -> Expr:
@@ -111,3 +112,11 @@ class Offload:
 
 def _total(rows: Iterable[Row], quantity: Quantity) -> Expr:
     return add(*(row.total for row in rows if row.quantity is quantity))
+
+
+def _resident(table: CostTable, copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:
+    """Yield weights and gradients; those of each block as often as the schedule keeps them."""
+    for row in table:
+        if row.quantity in STATES:
+            apart = row.part in blocks and not is_shared(row.tensor)
+            yield replace(row, count=mul(row.count, copies)) if apart else row

@@ -205,7 +205,7 @@ def test_a_weight_is_not_divided_twice():
 
 def test_a_table_kept_in_shards_is_gathered_before_its_lookup():
     op = lookup("token", "!ids[b]:index, *t[v e] -> x[b e]")
-    placement = Placement({"dp": 2}, {"b": ("dp",)}, {"weight": ("dp",)})
+    placement = Placement({"dp": 2}, {"b": ("dp",)}, dict.fromkeys(KEPT[3], ("dp",)))
     table = cost(model_of([op], {"b": 4, "v": 6, "e": 2}), EXACT, placement)
     gathers = table.select(Quantity.COMMUNICATION, phase=Phase.FORWARD)
     assert [row.collective.message for row in gathers] == [6 * 2 * 2]
