@@ -51,9 +51,13 @@ def structure_of(setup: Setup) -> Setup:
         name: number for name, number in setup.numbers.items() if name not in {*degrees, "M", "B"}
     }
     training = replace(setup.trained, microbatches=exact(GLOSSARY["M"].symbol))
+    strategy = setup.placed
+    if strategy.copies != 1 and setup.strategy.degrees["tp"][0].is_Integer:
+        heads = setup.strategy.mesh["tp"]
+        strategy = replace(strategy, copies=strategy.degrees["tp"][0] / heads)
     return replace(
         setup,
-        strategy=setup.placed,
+        strategy=strategy,
         numbers=numbers,
         training=training,
         global_batch=None,
