@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
@@ -14,6 +15,7 @@ from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structu
 from symbolic_cost.explore.choices import CONTEXT, DEGREES, INSIDE, numbers_of
 from symbolic_cost.explore.subject import FREE, Subject
 from symbolic_cost.explore.together import Axes, Columns, Floats, Together, together
+from symbolic_cost.lazy import forget
 from symbolic_cost.records import replace
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def all_priced(
         tick = partial(_tick, progress, done, every)
         yield shape, together(key, structures, derived.structure, derived.space, tick)
         done += len(structures)
+    derived.done()
 
 
 def _digest(text: str) -> str:
@@ -79,6 +82,13 @@ class _Derived:
 
     def space(self) -> Costs:
         return self._space
+
+    def done(self) -> None:
+        """Let go of what nobody asks for any more."""
+        if "_space" in vars(self):
+            forget()
+            del self._space
+            gc.collect()
 
     def structure(self, structure: Structured) -> Setup:
         from symbolic_cost.explore.opened import opened
