@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
@@ -87,8 +86,7 @@ class _Derived:
         """Let go of what nobody asks for any more."""
         if "_space" in vars(self):
             forget()
-            del self._space
-            gc.collect()
+            vars(self._space).clear()  # its terms name it: Python would search all for such cycles
 
     def structure(self, structure: Structured) -> Setup:
         from symbolic_cost.explore.opened import opened
