@@ -58,6 +58,10 @@ def lazily(
 class Recent(Generic[ResultT]):
     """The results of the last few questions, by key; the oldest goes first.
 
+    Args:
+        size: how many.
+        passing: whether they are of no use once what they were derived for is done; see `forget`.
+
     >>> recent = Recent[int](1)
     >>> recent.of("a", lambda: 1), recent.of("a", lambda: 2), recent.of("b", lambda: 3)
     (1, 1, 3)
@@ -65,9 +69,11 @@ class Recent(Generic[ResultT]):
     4
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, *, passing: bool = False) -> None:
         self._size = size
         self._results: dict[Hashable, ResultT] = {}
+        if passing:
+            _PASSING.append(self._results)
 
     def of(self, key: Hashable, make: Callable[[], ResultT]) -> ResultT:
         """Return the result of a key."""
@@ -80,3 +86,12 @@ class Recent(Generic[ResultT]):
             del self._results[next(iter(self._results))]
         self._results[key] = result
         return result
+
+
+_PASSING: list[dict[Hashable, Any]] = []
+
+
+def forget() -> None:
+    """Drop the results that are passing."""
+    for results in _PASSING:
+        results.clear()

@@ -102,13 +102,17 @@ def search(
     walked = candidates(space, base.facts)
     tally = Tally(top, wanted, base.facts.capacity)
     done = 0
-    priced_shapes = all_priced(base, walked.structures, progress=progress)
-    for shape, together in priced_shapes:
+    priced_shapes = []
+    for shape, together in all_priced(base, walked.structures, progress=progress):
+        axes = axes_of(walked, shape)
+        together.check({name for own in axes.along for name in own})
+        priced_shapes.append((shape, together, axes))
+    # What these were derived from is gone before arrays take its place.
+    for shape, together, axes in priced_shapes:
         rows = walked.rows(shape)
         for structure, reason in together.refused.items():
             tally.refused[f"{_words(structure)}: {reason}"] += rows
         done += len(together.priced)
-        axes = axes_of(walked, shape)
         degrees = axes.sizes[-1]
         whole = Part(walked, shape, together, axes, np.arange(degrees), degrees)
         for part in whole.pieces(axes.sizes[1]):

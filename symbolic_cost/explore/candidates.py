@@ -233,16 +233,16 @@ def _possible(run: tuple[Way, ...], facts: Facts) -> tuple[Way, ...]:
 def _classes(facts: Facts, degrees: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     """Return degrees that stand for all of their class, those of one rank left out.
 
-    See `Structure`. Ranks of tp beyond the key/value heads share them: each number of ranks
-    that do is a class.
+    See `Structure`. Ranks of tp that are a multiple of the key/value heads share them. Where layers
+    have unlike numbers of these, each number of ranks is a class: it says which of them are shared.
     """
     classes = {name: _TWO for name, degree in degrees.items() if degree > 1}
     if degrees["pp"] > _TWO:
         classes["pp"] = _MANY
     if "ep" in classes:
         classes["dp"] = _TWO if degrees["ep"] == degrees["dp"] else _MANY
-    if facts.heads is not None and degrees["tp"] > facts.heads:
-        classes["tp"] = degrees["tp"]
+    if facts.heads and degrees["tp"] > facts.heads[0] and degrees["tp"] % facts.heads[0] == 0:
+        classes["tp"] = degrees["tp"] if len(facts.heads) > 1 else _TWO * facts.heads[0]
     return tuple((name, classes[name]) for name in DEGREES if name in classes)
 
 

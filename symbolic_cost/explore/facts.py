@@ -48,7 +48,7 @@ def _subject(setup: Setup) -> Subject:
         length=None if longest == _LONG else longest,
         experts=len(model.placed(At(Role.EXPERT))),
         blocks=_integer(setup, block_count(model)),
-        heads=min((n for n in heads if n), default=None) if all(heads) else None,
+        heads=tuple(sorted({n for n in heads if n})) if all(heads) else (),
         hidden="" if stack is None else stack.overlap,
         unhosted=""
         if machine.host

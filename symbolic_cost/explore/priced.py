@@ -31,6 +31,7 @@ from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.moments import at_moments
+from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.records import replace
 from symbolic_cost.symbols import GLOSSARY, exact
@@ -53,12 +54,25 @@ def structure_of(setup: Setup) -> Setup:
     training = replace(setup.trained, microbatches=exact(GLOSSARY["M"].symbol))
     return replace(
         setup,
-        strategy=setup.placed,
+        strategy=_sharing(setup),
         numbers=numbers,
         training=training,
         global_batch=None,
         precise=True,
     )
+
+
+def _sharing(setup: Setup) -> Strategy:
+    """Return the strategy of the structure; ranks that share a head are those for each head.
+
+    Heads of one query head alone cannot be shared, by two ranks or more: that is refused at once.
+    """
+    strategy, sizes = setup.placed, setup.model.sizes
+    shares = strategy.copies != 1 and setup.strategy.degrees["tp"][0].is_Integer
+    if not shares or any(setup.value(sizes[own]) == 1 for own in setup.model.grouped.values()):
+        return strategy
+    heads = setup.strategy.mesh["tp"]
+    return replace(strategy, copies=strategy.degrees["tp"][0] / heads)
 
 
 def bound_numbers(setup: Setup, free: Collection[str]) -> dict[str, int | Fraction]:

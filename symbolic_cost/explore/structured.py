@@ -14,6 +14,7 @@ from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structu
 from symbolic_cost.explore.choices import CONTEXT, DEGREES, INSIDE, numbers_of
 from symbolic_cost.explore.subject import FREE, Subject
 from symbolic_cost.explore.together import Axes, Columns, Floats, Together, together
+from symbolic_cost.lazy import forget
 from symbolic_cost.records import replace
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def all_priced(
         tick = partial(_tick, progress, done, every)
         yield shape, together(key, structures, derived.structure, derived.space, tick)
         done += len(structures)
+    derived.done()
 
 
 def _digest(text: str) -> str:
@@ -79,6 +81,12 @@ class _Derived:
 
     def space(self) -> Costs:
         return self._space
+
+    def done(self) -> None:
+        """Let go of what nobody asks for any more."""
+        if "_space" in vars(self):
+            forget()
+            vars(self._space).clear()  # its terms name it: Python would search all for such cycles
 
     def structure(self, structure: Structured) -> Setup:
         from symbolic_cost.explore.opened import opened

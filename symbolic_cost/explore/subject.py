@@ -32,7 +32,7 @@ class Facts:
         numbers: that the job was given beside those of its model: name and number as text.
         length: longest sequence of positions; None where it has no number or there are none.
         blocks: of the model; None where they have no number.
-        heads: of keys and values, where query heads share them; else None.
+        heads: numbers of keys' and values' heads that query heads share; none where one is open.
         hidden: overlap where nothing is said: that of the stack.
         unhosted: why nothing can be offloaded; empty where it can.
         trains: which weights are trained; empty for all.
@@ -48,7 +48,7 @@ class Facts:
     length: int | None
     experts: int
     blocks: int | None
-    heads: int | None
+    heads: tuple[int, ...]
     hidden: str
     unhosted: str
     trains: str

@@ -205,13 +205,18 @@ class Tally:
         structures, told = zip(*part.outputs(*self.objective.outputs), strict=True)
         shape = (len(structures), *part.axes.sizes[:-1], len(part.degrees))
         values = np.stack([self.objective.value(outputs) for outputs in told])
-        score, memory = (np.broadcast_to(one, shape).reshape(-1) for one in (values, memory))
+        score, fits = (np.broadcast_to(one, shape).reshape(-1) for one in (values, fits))
         worst = self._best[-1].order[0] if len(self._best) == self.top else np.inf
-        near = np.flatnonzero(np.broadcast_to(fits, shape).reshape(-1) & (score <= worst))
-        near = near[_least(score[near], memory[near], self.top)]
-        for place in near.tolist():
-            one, *places = map(int, np.unravel_index(place, shape))
-            row = part.row(*places)
+        near = np.flatnonzero(fits & (score <= worst))
+        score = score[near]
+        if len(near) > self.top:
+            first = score <= np.partition(score, self.top - 1)[self.top - 1]
+            near, score = near[first], score[first]
+        places = np.unravel_index(near, shape)
+        memory = np.broadcast_to(memory, shape)[places]
+        for place in _least(score, memory, self.top).tolist():
+            one, *others = (int(axis[place]) for axis in places)
+            row = part.row(*others)
             run, numbers = part.chosen(structures[one], row)
             text = f"{run.strategy(numbers)} {run.options} {numbers}"
             order = (float(score[place]), float(memory[place]), text)

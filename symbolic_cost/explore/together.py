@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.explore.objectives import LEGAL
 from symbolic_cost.lazy import Recent
 from symbolic_cost.program.arrays import Spread, evaluated
@@ -185,10 +185,13 @@ class Together(Generic[StructureT]):
 
     def _chosen(self, names: frozenset[str], known: Collection[str]) -> _ChosenOutputs:
         """Return some outputs; refuse symbols without numbers."""
-        missing = [name for name in self.layers.inputs if name not in known]
-        if missing:
-            raise InputError([f"no number for {name}: bind it, as in {name}=8" for name in missing])
+        self.check(known)
         return self._asked.of(names, lambda: self._only(names))
+
+    def check(self, known: Collection[str]) -> None:
+        """Refuse symbols without numbers."""
+        missing = [name for name in self.layers.inputs if name not in known]
+        refuse(f"no number for {name}: bind it, as in {name}=8" for name in missing)
 
     def _by_structure(
         self, asked: _ChosenOutputs, arrays: Sequence[Floats]

@@ -67,10 +67,20 @@ def greatest(amounts: Iterable[Amount]) -> Expr:
     Max(f, b*e**2 + b*e)
     """
     some = undominated(amounts)
-    if len(some) <= _FEW and not any(isinstance(rest, Term) for one in some for rest in one):
+    if len(some) <= _FEW and not _of_terms(some):
         some = _last(some, _covers)  # no term is a multiple of another
     left = [_sum(one) for one in some]
     return Max(*left, evaluate=False) if len(left) > 1 else next(iter(left), Integer(0))
+
+
+def as_one_term(amounts: Iterable[Amount]) -> list[Amount]:
+    """Return those that no other has; of terms their maximum alone, as one that others share."""
+    some = undominated(amounts)
+    return [amount(greatest(some))] if some and _of_terms(some) else some
+
+
+def _of_terms(amounts: Iterable[Amount]) -> bool:
+    return any(isinstance(rest, Term) for one in amounts for rest in one)
 
 
 def undominated(amounts: Iterable[Amount]) -> list[Amount]:

@@ -104,9 +104,9 @@ def _copy_problems(copies: Expr | int, degrees: Mapping[str, Degrees]) -> list[s
     """Refuse copies of key/value heads that the tensor-parallel ranks do not make."""
     if copies == 1:
         return []
-    if not _is_degree(copies):
-        return [f"{KEY_COPIES}={quote(copies)}: a positive integer is accepted"]
     ranks = exact(degrees["tp"][0]) if "tp" in degrees else Integer(1)
+    if not (_is_degree(copies) or (isinstance(copies, Expr) and _is_degree(ranks / copies))):
+        return [f"{KEY_COPIES}={quote(copies)}: a positive integer is accepted"]
     whole = not ranks.is_Integer or ranks % copies == 0
     if "tp" in degrees and whole:
         return []

@@ -22,7 +22,7 @@ from symbolic_cost.ops.elementwise import KINDS, PLAIN, Elementwise, Kind
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.recompute import Recompute
 from symbolic_cost.ops.view import View
-from symbolic_cost.parallel.amounts import Amount, amount, times, total, undominated
+from symbolic_cost.parallel.amounts import Amount, amount, as_one_term, times, total
 from symbolic_cost.parallel.software import IN_PLACE, LOSS, Making, Software
 from symbolic_cost.records import dataclass
 
@@ -83,7 +83,7 @@ class Backward:
         if key not in self._most:
             last = max((place for place, op in enumerate(self._ops) if op.weights), default=-1)
             behind = {self._path(op) for op in self._ops[last + 1 :]}
-            self._most[key] = undominated(
+            self._most[key] = as_one_term(
                 total(live, own, times(growing, made)) if growing != 0 else total(live, own)
                 for path, live, own, made in self._moments(together)
                 if at == "computing" or (path in behind) == (at == "loss")

@@ -22,7 +22,7 @@ def on_every_rank(model: Model, strategy: Strategy) -> Model:
     return _MODELS.of(key, lambda: (model, _on_every_rank(model, strategy)))[1]
 
 
-_MODELS: Recent[tuple[Model, Model]] = Recent(64)
+_MODELS: Recent[tuple[Model, Model]] = Recent(64, passing=True)
 """A search asks for it again and again."""
 
 

@@ -133,8 +133,8 @@ def _of(listed: list[tuple[KeyT, ResultT]], key: KeyT, make: Callable[[], Result
 
 
 _ALONE = Pipeline().name
-_SPLIT: Recent[_Split] = Recent(64)
-_PLACED: Recent[_Placed] = Recent(64)
+_SPLIT: Recent[_Split] = Recent(64, passing=True)
+_PLACED: Recent[_Placed] = Recent(64, passing=True)
 """A search asks for pipelines of all kinds of the same parts; one job asks for its stages."""
 
 

@@ -132,10 +132,14 @@ class Spread:
             return np.empty(shape)
         place, self._taken = self._taken, self._taken + 1
         if place == len(self._pool):
-            self._pool.append(np.empty(size))
+            self._pool.append(np.empty(max(size, _WIDE)))
         elif len(self._pool[place]) < size:
             self._pool[place] = np.empty(size)
         return self._pool[place][:size].reshape(shape)
+
+
+_WIDE = 9000
+"""Numbers of a shared buffer: what of it is not written takes no memory, and none is replaced."""
 
 
 def call_of(kind: str, operands: list[Any], out: Floats) -> Callable[[], object]:

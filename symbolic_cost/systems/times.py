@@ -28,7 +28,7 @@ _POSITIONS = ("ulysses", "ring")
 """Mesh axes of positions besides cp."""
 
 
-_KEYS: Recent[int] = Recent(1024)
+_KEYS: Recent[int] = Recent(1024, passing=True)
 _NUMBERS = count()
 
 
