@@ -5,7 +5,7 @@ import json
 import pytest
 
 import symbolic_cost as sc
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, PlacementError
 from symbolic_cost.models.count import count
 from tests.models.test_families_truth import TRUTH
 from tests.models.test_sound_and_frames import changed, inside
@@ -27,6 +27,10 @@ SMALL = sorted({name.rpartition(" ")[0]: name for name in NAMES[::-1]}.values())
             "context_length.: 2 patches, and 20 are asked for",
         ),
         (changed("pop2piano/Pop2PianoForConditionalGeneration 0", dense_act_fn="elu"), "dense_act"),
+        (
+            changed("speecht5/SpeechT5ForTextToSpeech 0", speech_decoder_postnet_kernel=4),
+            "an odd kernel is accepted",
+        ),
         (inside("clap/s0", "audio_config", patch_size=12), "steps of patch_size, 12"),
         (changed("encodec/s0", codebook_size=1), "a power of two"),
         (changed("mimi/s0", head_dim=1), "1 is no width of a head"),
@@ -37,8 +41,15 @@ def test_what_is_not_declared_is_refused(config, said):
         count(config, 1, 20)
 
 
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("strategy", ["tp=2", "cp=2", "ulysses=2"])
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [
+        (name, strategy)
+        for name in SMALL
+        for strategy in ("tp=2", "cp=2", "ulysses=2")
+        if not (name.startswith("speecht5") and strategy == "tp=2")
+    ],
+)
 def test_ranks_together_do_the_whole_work(tmp_path, name, strategy):
     """Of every op a rank does a half, or more where the answer says that ranks repeat it."""
     path, (b, length, _) = tmp_path / "config.json", TRUTH[name]["forward"][0]
@@ -62,3 +73,11 @@ def test_ranks_together_do_the_whole_work(tmp_path, name, strategy):
         # Of a loss over a divided vocabulary, maxima and sums of the shards are joined besides.
         more = key[0] in repeated or key[0] == "head.loss"
         assert least <= done <= (alone[key] if more else least), key
+
+
+def test_keys_of_distances_are_of_all_heads(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(TRUTH["speecht5/SpeechT5ForTextToSpeech 0"]["config"]))
+    job = sc.job(str(path), "tp=2", {"b": 1, "l": 24})
+    with pytest.raises(PlacementError, match="all the work of encoder"):
+        job.rows  # noqa: B018 - made when asked for
