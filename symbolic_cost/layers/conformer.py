@@ -67,12 +67,19 @@ def _of_turned(op: Op) -> Op:
 
 @dataclass(frozen=True)
 class KeyedDistances(Attention):
-    """Self-attention whose queries meet a learned key of every distance."""
+    """Self-attention whose queries meet a learned key of every distance.
+
+    Args:
+        table: its name, with "@" where all layers share one.
+    """
+
+    table: str = "table"
 
     def ops(self) -> tuple[Op, ...]:
         square = "[b h l t]"
+        keys = f"!places[l t]:buffer, *{self.table}[n_side d] -> near[l t d]"
         near = (
-            lookup("distances", "!places[l t]:buffer, *table[n_side d] -> near[l t d]"),
+            lookup("distances", keys),
             einsum("to_distances", f"q[b l h d], near[l t d] -> biases{square}"),
             pointwise("bias", f"core.scores{square}, biases{square} -> biased{square}", "add"),
         )

@@ -52,13 +52,22 @@ class Thinned:
         return (*ops, view("end", f"stream{len(self.steps)}[b r e] -> x[b r e]"))
 
     def sizes(
-        self, kernel: int, stride: int, channels: int, features: int, length: Expr
+        self, kernel: int, stride: int, channels: int, features: int, length: Expr, *, padding: int
     ) -> tuple[Sizes, Glossary, Expr]:
-        """Return the sizes of its axes, their roles, and the frames at the end."""
+        """Return the sizes of its axes, their roles, and the frames at the end.
+
+        Args:
+            kernel: of every convolution, as wide as long.
+            stride: of every convolution.
+            channels: that the convolutions make.
+            features: of a frame of the spectrogram.
+            length: of the spectrogram [frames].
+            padding: of a convolution, on both sides together.
+        """
         sizes: Sizes = {"ch": 1, "s_y": kernel, "s_x": kernel, "y0": length, "x0": features}
         text, wide = "b batch, r token residual, e hidden, ch whole, s_y whole, s_x whole", features
         text += ", y0 token patch, x0 whole"
-        around = (kernel - 1) // 2 * 2 - kernel
+        around = padding - kernel
         for i in range(1, self.layers + 1):
             length, wide = floor((length + around) / stride) + 1, (wide + around) // stride + 1
             sizes |= {f"c{i}": channels, f"y{i}": length, f"x{i}": wide}

@@ -27,7 +27,8 @@ drawn, `families_mended.json` those of untied heads, bare classes and values tha
 mistaken, `families_views.json` those of bare networks of detectors and of further networks for
 images and diffusion, as they are and with several fields changed at once; `families_texts.json`
 those of Qwen4-Exp, with one to five fields changed, and of mixtures whose files do not say which
-layers are dense.
+layers are dense; `families_series.json` those of forecasters and of further models of sound, with
+one to five fields changed.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -53,7 +54,7 @@ TRUTH = {
         *("families_denoisers.json", "families_latents.json", "families_sound.json"),
         *("families_recent.json", "families_text_more.json", "families_further.json"),
         *("families_joint.json", "families_recurrences.json", "families_mended.json"),
-        *("families_views.json", "families_texts.json"),
+        *("families_views.json", "families_texts.json", "families_series.json"),
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }

@@ -228,7 +228,9 @@ def _books(fields: Fields, hop: int) -> int:
     fields.require(holds=fine, problem="a list of positive numbers is accepted", name=name)
     rate, size = fields.size("sampling_rate", 24000), fields.size("codebook_size", 1024)
     fields.require(
-        holds=size & (size - 1) == 0, problem="a power of two is accepted", name="codebook_size"
+        holds=size > 1 and size & (size - 1) == 0,
+        problem="a power of two is accepted",
+        name="codebook_size",
     )
     wide = fields.size("hidden_size", 128)
     fields.require(

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from sympy import Expr
 
-from symbolic_cost.layers.attention import Bias
+from symbolic_cost.layers.attention import Bias, Rotated
 from symbolic_cost.layers.conformer import Gated, KeyedDistances, Places, attention
 from symbolic_cost.layers.heads import Output, Predicted
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.spectrogram_frontend import Thinned
-from symbolic_cost.layers.speech_frontend import Sound, Step
+from symbolic_cost.layers.speech_frontend import Sound, Step, Wave
 from symbolic_cost.layers.transducer import Transduced
 from symbolic_cost.models.audio.conformer import Conformer
 from symbolic_cost.models.audio.recordings import (
@@ -47,6 +47,13 @@ CONFORMER = Conformer(
     source="gulati-2020",
 )
 PARAKEET = replace(CONFORMER, unused={}, traits=Traits(dropouts=("attention_dropout", "dropout")))
+
+LASR = replace(
+    PARAKEET,
+    attention=replace(ATTENTION, rotated=Rotated.WHOLE),
+    last=Norm.LAYER_SCALE,
+    heads={CTC: Predicted(output=Output.BIAS)},
+)
 
 
 def conformer(fields: Fields, shape: Shape) -> Model:
@@ -83,11 +90,39 @@ def parakeet(fields: Fields, shape: Shape) -> Model:
     return recorded(fields, shape, family, numbers, source)
 
 
+def lasr(fields: Fields, shape: Shape) -> Model:
+    """Declare a LASR, a Conformer that rotates, behind convolutions over time."""
+    numbers, biased = sizes_of(fields), fields.flag("attention_bias", default=False)
+    e, kernel = numbers["e"], fields.size("subsampling_conv_kernel_size", 5)
+    step, wide = (
+        fields.size(f"subsampling_conv_{name}", usual)
+        for name, usual in (("stride", 2), ("channels", 256))
+    )
+    relu = Wave(e, kernel, step, function="relu")
+    ends = replace(relu, kernel=1, stride=1), Wave(e, 1, function="")
+    waves = (ends[0], relu, replace(relu, channels=wide), ends[1])
+    bias = Bias.BOTH if fields.flag("convolution_bias", default=False) else Bias.NONE
+    own = running(fields, LASR)
+    family = replace(
+        LASR,
+        words=Sound(waves),
+        conv=Gated(own.perceptron.function, None, bias),
+        branch=replace(own.branch, norm=Norm.LAYER_SCALE),
+        attention=replace(own.attention, bias=Bias.BOTH if biased else Bias.NONE),
+        perceptron=replace(own.perceptron, bias=Bias.BOTH if biased else Bias.NONE),
+    )
+    source = waved(waves, fields.size("num_mel_bins", 128), tokens_of(shape))
+    width = fields.size("conv_kernel_size", 32)
+    sizes: Tables = {"two": 2, "j": e, "s_c": width, "n_side": 1, "s_rel": 1}
+    return recorded(fields, shape, family, numbers, having(source, sizes))
+
+
 def transducer(fields: Fields, shape: Shape) -> Model:
     """Declare a Parakeet that says of every frame, and of half as many tokens, what follows."""
     inner = fields.part("encoder_config") or fields.holding({})
     inner = inner.holding({"hidden_act": "silu", **inner.source.values})
-    inner.text("model_type", "parakeet_encoder", ("parakeet_encoder",))
+    kind = "nemotron_asr_streaming_encoder" if _is_streamed(fields) else "parakeet_encoder"
+    inner.text("model_type", kind, (kind,))
     head = Transduced(
         fields.size("num_decoder_layers", 2),
         FUNCTIONS[fields.text("hidden_act", "relu", tuple(FUNCTIONS))],
@@ -114,7 +149,8 @@ def _heard(
     if fields.size("num_key_value_heads", heads) != heads:
         fields.note("num_key_value_heads", f"only the {heads} of num_attention_heads is declared")
     family = replace(PARAKEET, heads=told)
-    family = replace(_convolved(fields, family, "b s_rel"), branch=Branch())
+    norm = Norm.LAYER if _is_streamed(fields) else None
+    family = replace(_convolved(fields, family, "b s_rel", norm), branch=Branch())
     if not biased:
         family = replace(
             family,
@@ -157,12 +193,18 @@ def _convolved(
     )
 
 
+def _is_streamed(fields: Fields) -> bool:
+    """Tell whether convolutions see no later frame, and norm every frame apart."""
+    return fields.family.startswith("nemotron_asr_streaming")
+
+
 def _kernels(fields: Fields, family: Conformer, e: int, frames: Expr) -> Tables:
     """Read the sizes of what a Conformer has besides."""
     name = "conv_depthwise_kernel_size"
     kernel = fields.size(name, 31) if family.unused else fields.size("conv_kernel_size", 9)
     name = name if family.unused else "conv_kernel_size"
-    fields.require(holds=kernel % 2 == 1, problem="an odd kernel is accepted", name=name)
+    fine = kernel % 2 == 1 or _is_streamed(fields)
+    fields.require(holds=fine, problem="an odd kernel is accepted", name=name)
     sides = ("left_max_position_embeddings", 64), ("right_max_position_embeddings", 8)
     learned = isinstance(family.attention, KeyedDistances)
     side = 1 + sum(fields.size(*one) for one in sides) if learned else 1
@@ -184,7 +226,9 @@ def _thinned(fields: Fields, length: Expr) -> tuple[Thinned, Source]:
     front = Thinned(max(layers, 1), tuple(steps))
     mels = fields.size("num_mel_bins", 80)
     channels = fields.size("subsampling_conv_channels", 256)
-    sizes, known, frames = front.sizes(kernel, stride, channels, mels, length)
-    if sizes[f"x{front.layers}"] != mels // stride**front.layers:
+    causal = _is_streamed(fields)
+    padding = kernel + stride - 2 if causal else (kernel - 1) // 2 * 2
+    sizes, known, frames = front.sizes(kernel, stride, channels, mels, length, padding=padding)
+    if not causal and sizes[f"x{front.layers}"] != mels // stride**front.layers:
         fields.note("num_mel_bins", f"{mels} features are not thinned evenly")
     return front, Source(frames, sizes, known)

@@ -53,6 +53,7 @@ def mimi(fields: Fields, shape: Shape) -> Model:
     block, numbers = _block(fields), head_sizes(fields, e, grouped=True)
     codes, layers = _codes(fields), fields.size("num_hidden_layers", 8)
     width, inner = numbers.get("q", e // numbers["h"]), fields.size("intermediate_size", 2048)
+    fields.require(holds=width > 1, problem="1 is no width of a head", name="head_dim")
     _check(fields, prod(steps), e)
     fields.refuse()
     trail = samples(shape, channels, (*steps, _STRIDE))

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Integer
 
+from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers import padded_heads as core_padded
 from symbolic_cost.layers import speech_frontend
 from symbolic_cost.layers.attention import Bias, Rotated
@@ -21,7 +22,7 @@ from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.speech_frontend import Sound, Trait, Wave, wave_sizes
 from symbolic_cost.models.audio.recordings import SAMPLES, dropped, tokens_of, weighed
 from symbolic_cost.models.encoder_decoders import seq2seq
-from symbolic_cost.models.encoder_decoders.config import bart_numbers, declared
+from symbolic_cost.models.encoder_decoders.config import bart_numbers, declared, t5
 from symbolic_cost.models.encoder_decoders.config import running as seq2seq_running
 from symbolic_cost.models.encoder_decoders.seq2seq import RECORDED, Reads, Seq2Seq
 from symbolic_cost.models.encoder_decoders.sizes import Source
@@ -30,6 +31,8 @@ from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.ops.part import Part
+from symbolic_cost.ops.unread import stored
 
 WHISPER = Seq2Seq(
     words=replace(seq2seq.WORDS, norm=None),
@@ -163,3 +166,19 @@ def _alike(fields: Fields) -> int:
     if fields.size("hidden_size") % heads != 0:
         fields.note("hidden_size", f"{heads} heads do not divide it")
     return heads
+
+
+def pop2piano(fields: Fields, shape: Shape) -> Model:
+    """Declare a Pop2Piano: a T5 with an own head, and a table of composers that is not run."""
+    values = fields.source.values
+    gated = str(values.get("feed_forward_proj", "gated")).partition("-")[0] == "gated"
+    function = fields.text("dense_act_fn", "relu", ("relu", "gelu", "silu"))
+    own = {"feed_forward_proj": f"gated-{function}" if gated else function, "dense_act_fn": None}
+    rows = fields.size("composer_vocab_size", 21)
+    source = {**values, **own, "tie_word_embeddings": False}
+    fields.source = replace(fields.source, values=source)
+    model = t5(fields, shape)
+    part = Part("composers", (stored("rows", w="n_rows e"),))
+    sizes = {**model.sizes, "n_rows": Integer(rows)}
+    axes = {**model.axes, "n_rows": Axis("n_rows", Role.WHOLE)}
+    return replace(model, parts=(*model.parts, part), sizes=sizes, axes=axes)

@@ -34,6 +34,39 @@ def axk2(fields: Fields, shape: Shape) -> Model:
     return _latent(fields, shape, {"r_g": fields.size("gated_norm_rank", 16)})
 
 
+def timesfm(fields: Fields, shape: Shape) -> Model:
+    """Declare a TimesFM on l patches; 2.5 forecasts a series and its mirror image."""
+    decoder, newer = decoder_of(fields), fields.family == "timesfm2_5"
+    kinds = len(fields.items("quantiles", (None,) * 9)) + 1
+    told = fields.size("horizon_length", 128) * kinds
+    hidden = fields.size("hidden_size" if newer else "intermediate_size")
+    lengths = {"n_s": 2 * fields.size("patch_length", 32), "s_h": hidden, "n_v": told}
+    fields.source = replace(fields.source, values={**fields.source.values, "vocab_size": told})
+    if newer:
+        lengths["n_q"] = fields.size("output_quantile_len", 1024) * kinds
+        problem = "two or more are accepted: fewer train no head of their own"
+        fields.require(holds=kinds > 2, problem=problem, name="quantiles")  # noqa: PLR2004
+        own: dict[str, object] = {"function": decoder.perceptron.function}
+        head = replace(logits_of(decoder), **own)  # type: ignore[arg-type]
+        decoder = replace(decoder, head=head)
+        if fields.flag("force_flip_invariance", default=True) and "Prediction" in fields.head:
+            shape = replace(shape, b=2 * shape.b)
+    else:
+        lengths["n_f"] = fields.size("freq_size", 3)
+        placed = fields.flag("use_positional_embedding", default=False)
+        own = {"steps": Entry.COMPUTED} if placed else {}
+        most = fields.size("context_length", 512) // fields.size("patch_length", 32)
+        seen = not shape.l.is_Integer or shape.l <= most or "Prediction" not in fields.head
+        problem = f"{most} patches, and {shape.l} are asked for"
+        fields.require(holds=seen, problem=problem, name="context_length")
+    decoder = replace(
+        decoder,
+        tokens=replace(decoder.tokens, **own),  # type: ignore[arg-type]
+        lengths={axis: Integer(size) for axis, size in lengths.items()},
+    )
+    return declared(fields, shape, decoder, None if newer else fields.size("num_attention_heads"))
+
+
 def opt(fields: Fields, shape: Shape) -> Model:
     """Declare an OPT: its smallest but one has norms after the sums and a narrow token table."""
     decoder = decoder_of(fields)

@@ -37,6 +37,7 @@ from symbolic_cost.models.decoders.kinds import DENSE, FULL, SLIDES, Sparse, Win
 from symbolic_cost.models.decoders.layouts import all_of
 from symbolic_cost.models.decoders.mixtures import MIXTURES
 from symbolic_cost.models.decoders.reads import Reads, Share
+from symbolic_cost.models.decoders.series import SERIES
 from symbolic_cost.models.decoders.switches import (
     BIAS,
     BIASED,
@@ -232,6 +233,7 @@ DECODERS: Mapping[str, Decoder] = {
     **DENSE_DECODERS,
     **MIXTURES,
     **HYBRIDS,
+    **SERIES,
 }
 """Families by model_type."""
 

@@ -122,9 +122,9 @@ def bart_numbers(fields: Fields, family: Seq2Seq) -> tuple[Seq2Seq, Numbers, Num
 def t5(fields: Fields, shape: Shape) -> Model:
     """Read the fields of a configuration as T5's and declare the model."""
     family = running(fields, SEQ2SEQ[fields.family])
-    projection = fields.text(
-        "feed_forward_proj", "relu", ("relu", "gated-gelu", "gated-silu", "gelu", "silu")
-    )
+    names = ("relu", "gelu", "silu")
+    accepted = (*names, *(f"gated-{name}" for name in names))
+    projection = fields.text("feed_forward_proj", "relu", accepted)
     gated, function = projection.startswith("gated-"), projection.removeprefix("gated-")
     family = replace(family, perceptron=GatedMLP(function) if gated else MLP(function, Bias.NONE))
     layers = fields.size("num_hidden_layers")
@@ -307,7 +307,8 @@ def _headed(fields: Fields, family: Seq2Seq, head: str) -> Seq2Seq:
         fields.note(
             "tie_word_embeddings", "only true is declared: source, target and head share a table"
         )
-    if not tied and head == GENERATED and family.distances is not Distances.NONE:
+    t5s = family.distances is not Distances.NONE and fields.family != "pop2piano"
+    if not tied and head == GENERATED and t5s:
         fields.assume("tie_word_embeddings", "a head of its own, which Transformers 5 ties")
     return family.tied(tied=tied) if head == GENERATED else family
 

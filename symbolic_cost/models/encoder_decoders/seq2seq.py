@@ -34,6 +34,7 @@ from symbolic_cost.layers.relative import CrossAttention, Distances, distances
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.rotary import angles
 from symbolic_cost.layers.speech_frontend import Sound
+from symbolic_cost.layers.speech_synthesis import Written
 from symbolic_cost.models.decoders.mixers import letters_of
 from symbolic_cost.models.encoder_decoders.sizes import Sizes
 from symbolic_cost.models.encoders.encoder import ATTENTION, SEQUENCE, SPAN, TANH
@@ -59,7 +60,7 @@ TOKENS_OF_SOURCE = "ForTokenClassification"
 RECORDED = "ForAudioClassification"
 
 
-Head = Predicted | PredictedCodes | Classes | Averaged | Foreseen
+Head = Predicted | PredictedCodes | Classes | Averaged | Foreseen | Written
 HEADS: Mapping[str, Head] = {
     GENERATED: Predicted(output=Output.TIE),
     SEQUENCE: Classes(hidden=TANH),

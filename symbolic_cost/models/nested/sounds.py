@@ -124,7 +124,7 @@ def _as_swin(own: Fields, side: int) -> Fields:
     heads = own.items("num_attention_heads", (4, 8, 16, 32))
     many = f"{len(depths)} of depths, not {len(heads)}, are accepted"
     own.require(holds=len(heads) == len(depths), problem=many, name="num_attention_heads")
-    stride = own.source.values.get("patch_stride", patch)
+    stride = own.source.values.get("patch_stride", 4)
     alike = stride in (patch, [patch, patch], (patch, patch))
     problem = f"steps of patch_size, {patch}, are declared"
     own.require(holds=alike, problem=problem, name="patch_stride")
