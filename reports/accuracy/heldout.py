@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boxes
 import left_out
 
 import symbolic_cost as sc
@@ -79,7 +80,18 @@ def figures(folder: Path) -> dict[str, Any]:
         "refused": refused,
         "doubtful": dict(doubtful),
         "memory": memory,
+        "boxes": boxes.figures({**_boxes(machines), "b200, simumax": boxes.on_gpus()}),
         **left_out.figures(folder),
+    }
+
+
+def _boxes(machines: Mapping[str, Mapping[str, Sequence[Timed]]]) -> dict[str, boxes.Source]:
+    """Return the sources of machines of whose name the kernels of some box are on record."""
+    return {
+        f"{machine}, {name}": boxes.source([o.step for o in rows], [o.seconds for o in rows])
+        for machine, sources in sorted(machines.items())
+        for name, rows in sources.items()
+        if boxes.COMPUTING in [doubt.kind for doubt in rows[0].step.derived.doubts]
     }
 
 
@@ -220,6 +232,7 @@ def sections(found: Mapping[str, Any]) -> Iterator[str]:
     yield _left_out(found["machines"])
     yield WHERE
     yield f"### Rows\n\n{_rows(found)}"
+    yield from boxes.sections(found["boxes"])
     yield f"### Memory\n\n{MEMORY}\n\n{_memory(found['memory'])}"
     yield from left_out.sections(found)
 
@@ -229,18 +242,19 @@ INTRODUCTION = """\
 
 Every row is a job of the library (`sc.recorded_runs`), priced by the rates of kernels under the
 software stack that it names, where it names a recipe with the recipe's published settings; no step
-time of any row is in these rates. *Source left out* adds
-three numbers of the machine (computing, moving, issuing: kernels, collectives, the host) fitted to
-its other sources, one vote each, *model left out* to all runs of other models; priors and votes
-were fixed before. *Handful* fits the three to ten runs of the source and predicts its others. Cells
-are the mean absolute error and, with a sign, the bias; *inside* is the part of the rows in the
-nominal 80 % interval, and of those that a handful predicts in the interval that it leaves. Which
-kinds of work share the three numbers, from which distance a step weighs less (one spread of two
-runs, in place of three) and how many steps the noise counts for that was known before (4, of 2, 4
-and 8) were chosen with all of these errors and intervals in view: of 33 ways to share, and numbers
-for what the host adds beside computing, none leaves less than 5.8 % to first order. The spread of
-the host's time per op, a quarter in place of 0.3, is that of three clusters' fits (0.91, 0.93,
-1.43). That sends between whole stages are waited for is Megatron-Core's code. The forms
+time of any row is in these rates. *Source left out* adds three numbers of the machine (computing,
+moving, issuing: kernels, collectives, the host) fitted to its other sources, one vote each, *model
+left out* to all runs of other models; priors and votes were fixed before. *Handful* fits the three
+to ten runs of the source and predicts its others. Cells are the mean absolute error and, with a
+sign, the bias; *inside* is the part of the rows in the nominal 80 % interval, and of those that a
+handful predicts in the interval that it leaves. Which kinds of work share the three numbers, from
+which distance a step weighs less (one spread of two runs, in place of three) and how many steps the
+noise counts for that was known before (4, of 2, 4 and 8) were chosen with all of these errors and
+intervals in view: of 33 ways to share, and numbers for what the host adds beside computing, none
+leaves less than 5.8 % to first order. The spread of the host's time per op, a fifth in place of 0.3
+and then a quarter, is near that of five clusters' fits (0.90 to 1.42, 0.17 in the mean square);
+that of attention, 8 in place of 10 %, and of a step, 4.5 in place of 5, are the most likely beside
+boxes of one name. That sends between whole stages are waited for is Megatron-Core's code. The forms
 of the rates were chosen with these tables in view: casts apart from products, gradients that are
 added, kernels that the host issues one by one, microbatches and reductions of frameworks, faster
 exponentials and the power of b300's boxes; most lately hosts that wait for the routing, Grace's
@@ -251,27 +265,27 @@ flash-attn 1.0.9, where the rows say flash 2), the further tokens that Nemotron 
 (its recipes, and the FLOP per token that the rows print), and which spreads are of one kernel, of
 one chip or of a known host. The forms of attention and collectives were then chosen by kernels
 alone; that older kernels of attention are parts of a rate that had grown was seen in steps of h100,
-and that the range of clocks is four fifths of their spread, not two thirds, in intervals that held
-91 % of the votes; of DeepSeek-V3 the further token (its recipe, and the FLOP per token that the
-rows print), the blocks of its last stage and attention in 8 bits (both its recipe). Whole tiles of
-rows were chosen by kernels of libraries that were left out. Operands in no cache were found in
-kernels alone; that products in 8 bits, whose casts have just written theirs, are none of these was
-chosen after steps of h100 in 8 bits had come out 14 % too slow with them. That heads whose width is
-no multiple of 16 bytes are multiplied in single precision outside of matrix units was seen in steps
-of BigScience, where 128 heads of 108 in place of 96 of 144 elements take a third longer; no number
-is fitted, the rate is the datasheet's: 7.5 % in place of 11.5, and 67 % inside in place of 43. That
-an all-to-all needs tokens in order before and behind it is Megatron-Core's guide, looked up when
-mixtures of experts were seen to be too fast. That checkpoints stop
-early and what eager losses move are PyTorch's code, looked up when runs of LLM Foundry with
-recomputation were too slow and those of 125 million parameters too fast; that a loss is as fast as
-an addition, not as an activation, was chosen with these in view. That computing beside
-communication takes 18.9 % longer was measured elsewhere (arXiv 2507.03114) and looked up after runs
-of FSDP on h100 were seen to be too fast; the 12 % that TPUs had in its place were assumed and are
-gone: the four leave 5.6 % in place of 5.8, tpu-v5p 7.6 of 5.7. What FSDP copies, casts and divides
-is PyTorch's code, looked up when small microbatches of LLM Foundry were seen to miss as much per
-weight on h100 as on a100: 4.5 % in place of 6.9 on h100. That faster exponentials save as many
-seconds in 16 bits as in 8 is read from their source, after b300 was seen to do without them. Their
-other numbers come from kernels, datasheets, code and runs of other tables."""
+and the range of clocks in intervals that held 91 % of the votes, where boxes of one name have since
+taken its place; of DeepSeek-V3 the further token (its recipe, and the FLOP per token that the rows
+print), the blocks of its last stage and attention in 8 bits (both its recipe). Whole tiles of rows
+were chosen by kernels of libraries that were left out. Operands in no cache were found in kernels
+alone; that products in 8 bits, whose casts have just written theirs, are none of these was chosen
+after steps of h100 in 8 bits had come out 14 % too slow with them. That heads whose width is no
+multiple of 16 bytes are multiplied in single precision outside of matrix units was seen in steps of
+BigScience, where 128 heads of 108 in place of 96 of 144 elements take a third longer; no number is
+fitted, the rate is the datasheet's: 7.5 % in place of 11.5, and 67 % inside in place of 43. That an
+all-to-all needs tokens in order before and behind it is Megatron-Core's guide, looked up when
+mixtures of experts were seen to be too fast. That checkpoints stop early and what eager losses move
+are PyTorch's code, looked up when runs of LLM Foundry with recomputation were too slow and those of
+125 million parameters too fast; that a loss is as fast as an addition, not as an activation, was
+chosen with these in view. That computing beside communication takes 18.9 % longer was measured
+elsewhere (arXiv 2507.03114) and looked up after runs of FSDP on h100 were seen to be too fast; the
+12 % that TPUs had in its place were assumed and are gone: the four leave 5.6 % in place of 5.8,
+tpu-v5p 7.6 of 5.7. What FSDP copies, casts and divides is PyTorch's code, looked up when small
+microbatches of LLM Foundry were seen to miss as much per weight on h100 as on a100: 4.5 % in place
+of 6.9 on h100. That faster exponentials save as many seconds in 16 bits as in 8 is read from their
+source, after b300 was seen to do without them. Their other numbers come from kernels, datasheets,
+code and runs of other tables."""
 
 WHERE = """\
 ### Where the error of these sits
@@ -282,13 +296,13 @@ WHERE = """\
   128 is in the area of its products, experts are balanced by force. h100: Qwen3 8 to 54 % too fast
   but in one release, which is 11 too slow; 25 with experts on two nodes, where a layer takes as
   long per sequence as with twice as many experts on one, 9.5 ms; of one configuration releases
-  differ by 1.8. The tokens of seven runs are sent by all-to-all: since they are put in order
-  twice, h100's Megatron-Bridge leaves 12.4 in place of 12.9 and b200's 7.8 of 8.2; the release that
-  was too slow is more so (11 of 7).
+  differ by 1.8. The tokens of seven runs are sent by all-to-all: since they are put in order twice,
+  h100's Megatron-Bridge leaves 12.4 in place of 12.9 and b200's 7.8 of 8.2; the release that was
+  too slow is more so (11 of 7).
 * nemotron-3-super on b300 with 64 experts per rank up to 18 % too slow: one time of the host for
   the kernels of every expert is too much there. nemotron-3-ultra on gb200-nvl72 16 % too fast.
-* gb300-nvl72: dense runs in 8 bits 4 to 13 % too slow since 26.02 (42 % without virtual stages,
-  a bubble of 3/8 that its step does not show), DeepSeek-V3 to 10 %, from another's kernels.
+* gb300-nvl72: dense runs in 8 bits 4 to 13 % too slow since 26.02 (42 % without virtual stages, a
+  bubble of 3/8 that its step does not show), DeepSeek-V3 to 10 %, from another's kernels.
 * h100: NeMo of 2024 and torchtitan 7 % too fast, llm_foundry 4 since copies of its flat parameters
   are priced, 98 % of it inside. Eager FSDP up to 24 where memory is nearly full (30 B on eight
   devices, 70 B on 64 of a100-40gb). Qwen3, whose releases differ, is what of Megatron-Bridge is not
@@ -303,20 +317,30 @@ WHERE = """\
   billion parameters take 7 to 10 % longer than predicted on eight devices and 5 % less on 16 to
   128. A number for each of six kinds of work left 0.4 % less in the mean of five clusters.
 * bigscience_a100: with tensor parallelism of eight 13 % too fast with two sequences per microbatch
-  and 7 with four, of four 4 %. 13,824 / 8 = 1728 columns and two sequences make 224 tiles of
-  128 x 256 for 108 multiprocessors, three rounds for 2.07; but whole rounds explain a fifth of the
-  variance. 17 runs with heads of 108, 150 or 450 elements, no multiples of 8, were 21 % too fast
-  while their products ran on matrix units; now 2, the 50 others 8.
+  and 7 with four, of four 4 %. 13,824 / 8 = 1728 columns and two sequences make 224 tiles of 128 x
+  256 for 108 multiprocessors, three rounds for 2.07; but whole rounds explain a fifth of the
+  variance. With eight sequences 3 % are missing, on one node as on many; vTrain's a100 and
+  SimuMax's b200 show the same of tensor parallelism of eight. Three times the time of all-reduces
+  explains 37 % of the variance, a time per all-reduce 19, waiting for the slowest of a group 5. 17
+  runs with heads of 108, 150 or 450 elements, no multiples of 8, were 21 % too fast while their
+  products ran on matrix units; now 2, the 50 others 8.
 * six numbers that were fitted or assumed were left out in turn. Without Grace's time per op
   gb200-nvl72 leaves 5.5 % in place of 4.3, without misalignment a100-80gb 6.0 of 5.6, with one
   clock for all (0.9) h100 8.5 of 7.0, with nothing stolen by hidden communication h100 7.5; without
   operands in no cache kernels leave 8.3 % in place of 7.9, and steps 0.04 more.
-* did not help: reading tensors once more for their greatest, as current scaling does (runs of
-  Megatron-Bridge in fp8: h100 13.4 of 12.4 and gb300-nvl72 11.1 of 9.8, but gb200-nvl72 3.7 of 4.6
-  and b200 11.5 of 13.2); computing on TPUs that hidden communication does not slow (tpu-v5p 2.9 of
-  7.6 and tpu-v4 3.4 of 4.9, but trillium 14.0 of 5.8 and tpu-v5e 5.5 of 4.0); kernels of the router
-  as Megatron-Core counts them, 31 in place of five ops: the 2 % that 41 fewer bring DeepSeek-V3 on
-  gb200-nvl72 are 9 us each at most beside another processor; 31 are five ops of 60 us."""
+* did not help: a prior of computing that is as narrow as its interval (7.5 in place of 12 %) with
+  noise of 4.5 in place of 5 % (ten runs of a cluster 4.25 in place of 4.29 %, b200's sources left
+  out, one of one run, 3.7 of 4.7, b300's models 4.9 of 4.5: left as fixed before); less of the host
+  for the kernels of each expert, which one call in C++ issues (16 products of experts on h100 take
+  12 us each at most, TransformerEngine pull request 2045): with a half of 60 us b200 leaves 12.2 %
+  in place of 7.8, gb200-nvl72 6.3 of 3.7 and h100 14.4 of 12.4, with a fifth more, so that what
+  else it issues is counted too low by as much; reading tensors once more for their greatest, as
+  current scaling does (runs of Megatron-Bridge in fp8: h100 13.4 of 12.4 and gb300-nvl72 11.1 of
+  9.8, but gb200-nvl72 3.7 of 4.6 and b200 11.5 of 13.2); computing on TPUs that hidden
+  communication does not slow (tpu-v5p 2.9 of 7.6 and tpu-v4 3.4 of 4.9, but trillium 14.0 of 5.8
+  and tpu-v5e 5.5 of 4.0); kernels of the router as Megatron-Core counts them, 31 in place of five
+  ops: the 2 % that 41 fewer bring DeepSeek-V3 on gb200-nvl72 are 9 us each at most beside another
+  processor; 31 are five ops of 60 us."""
 
 MEMORY = """\
 Allocated, reserved or as nvidia-smi shows it (`symbolic-cost memory --as`). The one fitted number

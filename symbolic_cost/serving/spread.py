@@ -69,7 +69,7 @@ def _reasons(engine: Engine, fit: str, kind: str) -> Iterator[float]:
 
 
 _UNSAID = {
-    PRODUCTS: "clock",
+    PRODUCTS: "box",
     PROMPTS: "unknown attention",
     STEPS: "unknown attention",
     PASSES: "unknown fusion",

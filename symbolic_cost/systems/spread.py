@@ -3,7 +3,8 @@
 Each kind has a relative spread: what its kernels' fit left over, what is only assumed of the stack,
 and whether the kernels are another machine's. Kinds are independent of each other, and one kind is
 off alike wherever it occurs: the step's logarithm moves by what each would move it, and these add
-in squares.
+in squares. Boxes of one name differ, by limits of power, cooling and drivers: until a cluster is
+calibrated, by its steps or by its own kernels, all of its computing is off alike.
 
 For example a step of 10 s with products of 7 s known to 10 % and passes of 2 s known to 30 %:
 7 and 6 % of it make 9.2 %, and four of five steps lie within 1.28 of these, about 8.9 to 11.3 s.
@@ -21,6 +22,7 @@ from symbolic_cost.program.program import Program
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
 from symbolic_cost.systems.chain import Chain
+from symbolic_cost.systems.kernels import Kernels
 from symbolic_cost.systems.machines import CLUSTER
 from symbolic_cost.systems.pricing import (
     ATTENTION,
@@ -37,6 +39,9 @@ from symbolic_cost.systems.pricing import (
 
 QUANTILE = 1.2816
 """Spreads within which four of five normal numbers lie."""
+
+COMPUTING = "computing"
+"""What boxes of one name differ in: products, attention and passes."""
 
 STEP = "the step"
 """What no kind of work is blamed for: stragglers, uneven stages, the input."""
@@ -100,7 +105,19 @@ def doubts(rates: Rates) -> tuple[Doubt, ...]:
     if rates.software in cluster.get("software", ()):
         return of_cluster(cluster)
     every = [Doubt(kind, *_joined(_reasons(kind, rates))) for kind in KINDS]
-    return (*every, Doubt(STEP, assumed("step"), ("two runs of one configuration differ",)))
+    rest = Doubt(STEP, assumed("step"), ("steps of one cluster differ",))
+    return (*every, *_boxes(rates.kernels), rest)
+
+
+def _boxes(own: Kernels) -> Iterator[Doubt]:
+    """Yield what boxes of one name leave open, of which the kernels of another one were measured.
+
+    The efficiencies of a record alone are those of training, which boxes are part of.
+    """
+    if own.errors and PRODUCTS not in own.machine.kernels:
+        size, kinds = assumed("box"), OF_CLUSTER[COMPUTING]
+        told = "boxes of one name differ in power, cooling and drivers; `calibrate` tells"
+        yield Doubt(COMPUTING, size, (told,), dict.fromkeys(kinds, size))
 
 
 def of_cluster(cluster: Mapping[str, Any]) -> tuple[Doubt, ...]:
@@ -212,7 +229,7 @@ def _reasons(kind: str, rates: Rates) -> Iterator[tuple[float, str]]:
     key, words = _ASSUMED[kind]
     said = rates.stack.sources.get(key, "assumed")
     far = "unknown " if said == "assumed" and key in rates.stack.sources else ""
-    if key != "clock" or errors:  # the efficiencies of a record alone are those of training
+    if key != "clock" or PRODUCTS in own.machine.kernels:  # of other boxes the clock is one cause
         yield assumed(f"{far}{key}"), f"{words} (assumed)" if far else words
     if own.origin != own.machine.name or not errors:
         chips = package_data("systems/kernels.toml")["chips"].get(own.origin, ())

@@ -21,9 +21,9 @@ from symbolic_cost.systems.chain import Chain
 from symbolic_cost.systems.kernel_records import kernels, nearest
 from symbolic_cost.systems.links import Measured, outer_links
 from symbolic_cost.systems.network import Hop, Link
-from symbolic_cost.systems.pricing import KINDS, SLOWNESS
+from symbolic_cost.systems.pricing import KINDS, OF_CLUSTER, SLOWNESS
 from symbolic_cost.systems.records import machine
-from symbolic_cost.systems.spread import ends
+from symbolic_cost.systems.spread import COMPUTING, doubts, ends
 from symbolic_cost.systems.stacks import ASSUMED, ROOFLINE, stack, stack_names, usual
 
 RECORD = package_data("systems/stacks.toml")
@@ -296,15 +296,27 @@ def test_an_interval_is_that_of_every_kind_moved_alone(timed):
     values = {symbol.name: known[symbol.name] for symbol in chain.symbols}
     step, moved = float(timed.step), []
     for doubt, _ in timed.timed.interval.shares:
-        off = math.exp(1.2816 * doubt.spread)
-        if doubt.kind in KINDS:
-            name = f"{SLOWNESS}.{doubt.kind}"
-            other = {**chain.definitions, name: _exact(off)}
+        sizes = doubt.moves or {doubt.kind: doubt.spread}
+        if set(sizes) <= set(KINDS):
+            off = {f"{SLOWNESS}.{k}": _exact(math.exp(1.2816 * one)) for k, one in sizes.items()}
+            other = {**chain.definitions, **off}
             slower = float(replace(chain, definitions=other).evaluate(values)["step"])
             moved.append(math.log(slower / step))
         else:
             moved.append(1.2816 * doubt.spread)
     assert math.isclose(timed.high, step * math.exp(math.hypot(*moved)), rel_tol=1e-6)
+
+
+def test_boxes_of_one_name_compute_alike_until_their_kernels_are_measured(timed):
+    (boxes,) = (one for one, _ in timed.timed.interval.shares if one.kind == COMPUTING)
+    assert boxes.moves == dict.fromkeys(OF_CLUSTER[COMPUTING], boxes.spread)
+    rates = timed.timed.setting.timing.rates
+    own = replace(rates.kernels.machine, kernels={"products": {}})
+    own = doubts(replace(rates, kernels=replace(rates.kernels, machine=own)))
+    assert COMPUTING not in [one.kind for one in own]
+    assert any("clock" in words for one in own for words in one.reasons)
+    record_alone = gpt2(stack="maxtext", system="tpu-v5e").time()
+    assert COMPUTING not in [one.kind for one, _ in record_alone.timed.interval.shares]
 
 
 def test_an_interval_of_a_wide_spread_begins_above_nothing():
