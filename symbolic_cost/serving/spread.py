@@ -65,17 +65,19 @@ def _reasons(engine: Engine, fit: str, kind: str) -> Iterator[float]:
         yield MEAN * float(own.errors[fit][0])
     if own.origin != own.machine.name or fit not in own.errors:
         yield assumed("machine links" if kind == COLLECTIVES else "machine")
-    yield assumed(_UNSAID[kind])
+    boxes = kind == PRODUCTS and "products" not in own.machine.kernels
+    yield assumed("box" if boxes else _UNSAID[kind])
 
 
 _UNSAID = {
-    PRODUCTS: "box",
+    PRODUCTS: "clock",
     PROMPTS: "unknown attention",
     STEPS: "unknown attention",
     PASSES: "unknown fusion",
     COLLECTIVES: "overlap",
 }
-"""What nobody says of an engine's software, as of a training stack that is not named."""
+"""What nobody says of an engine's software, as of a training stack that is not named; of products
+the clock, where its box's own kernels were measured."""
 
 
 def has_states(engine: Engine) -> bool:
