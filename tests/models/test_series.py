@@ -30,10 +30,6 @@ REFUSED = {"speecht5": ("tp=2",), **dict.fromkeys(CONFORMERS, ("cp=2", "ulysses=
             changed("timesfm2_5/TimesFm2_5Model 0", use_continuous_quantile_head=False),
             "use_continuous_quantile_head",
         ),
-        (
-            changed("timesfm/TimesFmModelForPrediction 0", context_length=8, patch_length=4),
-            "context_length.: 2 patches, and 20 are asked for",
-        ),
         (changed("pop2piano/Pop2PianoForConditionalGeneration 0", dense_act_fn="elu"), "dense_act"),
         (
             changed("speecht5/SpeechT5ForTextToSpeech 0", speech_decoder_postnet_kernel=4),
@@ -50,6 +46,12 @@ REFUSED = {"speecht5": ("tp=2",), **dict.fromkeys(CONFORMERS, ("cp=2", "ulysses=
 def test_what_is_not_declared_is_refused(config, said):
     with pytest.raises(InputError, match=said):
         count(config, 1, 20)
+
+
+def test_patches_beyond_the_context_are_said():
+    config = changed("timesfm/TimesFmModelForPrediction 0", context_length=8, patch_length=4)
+    assert count(config, 1, 2)["ignored"] is None
+    assert "it holds 2 patches: 20 are counted" in count(config, 1, 20)["ignored"]
 
 
 @pytest.mark.parametrize(
