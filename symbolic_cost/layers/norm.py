@@ -6,6 +6,7 @@ Axes: b sequences, r residual positions, e embedding.
 from enum import StrEnum
 
 from symbolic_cost.ops.declare import Op, norm
+from symbolic_cost.ops.pattern import parse
 
 
 class Norm(StrEnum):
@@ -19,6 +20,7 @@ class Norm(StrEnum):
     RMS_AFFINE = "root-mean-square norm with scale and shift"
     RMS_BARE = "root-mean-square norm without weights"
     RMS_WIDE = "root-mean-square norm scaled in single precision"
+    BATCH = "batch norm with scale and shift: of a feature, over all positions"
     RMS_SHIFTED = "root-mean-square norm scaled by one more than its weight, in single precision"
 
     def op(
@@ -36,14 +38,17 @@ class Norm(StrEnum):
         axes = row if scale is None else scale
         both = f", *scale[{axes}], *shift[{axes}]"
         weights = {
-            **dict.fromkeys((Norm.LAYER, Norm.RMS_AFFINE), both),
+            **dict.fromkeys((Norm.LAYER, Norm.RMS_AFFINE, Norm.BATCH), both),
             **dict.fromkeys((Norm.LAYER_BARE, Norm.RMS_BARE), ""),
         }
         learned = weights.get(self, f", *scale[{axes}]")
+        if self is Norm.BATCH:
+            row = " ".join(axis for axis in parse(f"{tensor} -> y[]").inputs[0].axes if axis != row)
         return norm(name, f"{tensor}{learned} -> {result}", _FUNCTIONS[self], row)
 
 
 _FUNCTIONS = {
+    Norm.BATCH: "batch_norm",
     Norm.LAYER: "layer_norm",
     Norm.LAYER_SCALE: "layer_norm",
     Norm.LAYER_BARE: "layer_norm_bare",

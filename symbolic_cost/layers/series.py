@@ -2,17 +2,20 @@
 
 Axes: b series, r residual positions, one for each patch; n_s values of a patch and marks of those
 that are missing, side by side; s_h width of a hidden layer; e embedding; n_f frequencies; n_v and
-n_q values that are forecast, of two heads; d width of a head of attention.
+n_q values that are forecast, of two heads; d width of a head of attention; b_s series
+of which each channel is a sequence, e_c what is side by side; p rows of the table of positions.
 
 Source: das-2024.
 """
 
+from enum import StrEnum
+
 from symbolic_cost.layers.attention import Attention, Bias
 from symbolic_cost.layers.tokens import Entry, Logits, Tokens
-from symbolic_cost.ops.declare import Op, axes, einsum, lookup, pointwise
+from symbolic_cost.ops.declare import Op, axes, dropout, einsum, lookup, pointwise, stored, view
 from symbolic_cost.records import dataclass
 
-AXES = axes("n_s whole, s_h whole, n_f whole, n_v whole, n_q whole")
+AXES = axes("n_s whole, s_h whole, n_f whole, n_v whole, n_q whole, b_s batch, e_c hidden")
 
 
 def bent(name: str, x: str, y: str, function: str, *, biased: bool) -> tuple[Op, ...]:
@@ -102,3 +105,77 @@ class Scaled(Attention):
         )
         axes = f"[b {self.at.query} {heads} d]"
         return (*before, pointwise("scale_q", f"unscaled{axes}, *scale[d] -> q{axes}", "mul"))
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Embedding from series[b r n_s], a sequence for every channel, to x[b r e].
+
+    Args:
+        places: name of the table of positions.
+        others: axis of channels beside the first, if each has an embedding of its own.
+    """
+
+    places: str = "sincos"
+    others: str = ""
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        n = self.others
+        kept = (stored("others", w=f"{n} n_s e", bias=f"{n} e"),) if n else ()
+        placed = "patch[b r e], *table[p e] -> placed[b r e]"
+        return (
+            einsum("patch", "!series[b r n_s], *w[n_s e] + *bias[e] -> patch[b r e]"),
+            *kept,
+            pointwise(self.places, placed, "add", laid="p"),
+            dropout("dropout", "placed[b r e] -> x[b r e]"),
+        )
+
+
+class Span(StrEnum):
+    """What of a sequence a value is foretold from."""
+
+    EACH = "each position"
+    MEAN = "the mean of all positions"
+    ALL = "all positions, side by side"
+    CHANNELS = "the means of all channels, side by side"
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """Values from x[b r e], or parameters of their distribution.
+
+    Args:
+        span: what they are foretold from.
+        products: one for every parameter.
+    """
+
+    span: Span = Span.MEAN
+    products: int = 1
+
+    hidden = None
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the head."""
+        mean = pointwise("mean", "x[b r e] -> mean[b e]", "sum", sums="r")
+        before, taken = {
+            Span.EACH: ((), "x[b r e]"),
+            Span.MEAN: ((mean,), "mean[b e]"),
+            Span.ALL: (
+                (pointwise("lay", "x[b r e] -> all[b e_c]", "copy", laid="r e"),),
+                "all[b e_c]",
+            ),
+            Span.CHANNELS: (
+                (mean, view("lay", "mean[b e] -> all[b_s e_c]")),
+                "all[b_s e_c]",
+            ),
+        }[self.span]
+        *rows, wide = taken.partition("[")[2].removesuffix("]").split()
+        values = f"[{' '.join(rows)} n_v]"
+        return (
+            *before,
+            *(
+                einsum(f"value{n}", f"{taken}, *w[{wide} n_v] + *bias[n_v] -> value{n}{values}")
+                for n in range(self.products)
+            ),
+        )

@@ -180,7 +180,7 @@ def test_configurations_as_published_are_read(entry):
         ("bert-base-uncased", {"num_experts": 4}, "may change the cost"),
         ("resnet-50 with 3 labels", {"depths": [3, 4]}, "2 depths do not go with 4 hidden_sizes"),
         ("resnet-50 with 3 labels", {"hidden_sizes": [1, "2"]}, "positive integers are"),
-        ("t5-small", {"feed_forward_proj": "gated-relu"}, "did you mean gated-gelu"),
+        ("t5-small", {"feed_forward_proj": "gated-gelo"}, "did you mean gated-gelu"),
         ("vit-base with 12 labels", {"hidden_size": -1}, "it must be a positive integer"),
     ],
 )

@@ -30,15 +30,14 @@ REFUSED = {"speecht5": ("tp=2",), **dict.fromkeys(CONFORMERS, ("cp=2", "ulysses=
             changed("timesfm2_5/TimesFm2_5Model 0", use_continuous_quantile_head=False),
             "use_continuous_quantile_head",
         ),
-        (
-            changed("timesfm/TimesFmModelForPrediction 0", context_length=8, patch_length=4),
-            "context_length.: 2 patches, and 20 are asked for",
-        ),
         (changed("pop2piano/Pop2PianoForConditionalGeneration 0", dense_act_fn="elu"), "dense_act"),
         (
             changed("speecht5/SpeechT5ForTextToSpeech 0", speech_decoder_postnet_kernel=4),
             "an odd kernel is accepted",
         ),
+        (changed("patchtst/PatchTSTForPrediction 0", pooling_type="max"), "pooling_type.*mean"),
+        (changed("patchtst/PatchTSTModel 0", channel_attention=True), "channel_attention"),
+        (changed("patchtst/PatchTSTModel 0", use_cls_token=True), "use_cls_token"),
         (inside("clap/s0", "audio_config", patch_size=12), "steps of patch_size, 12"),
         (changed("encodec/s0", codebook_size=1), "a power of two"),
         (changed("mimi/s0", head_dim=1), "1 is no width of a head"),
@@ -47,6 +46,12 @@ REFUSED = {"speecht5": ("tp=2",), **dict.fromkeys(CONFORMERS, ("cp=2", "ulysses=
 def test_what_is_not_declared_is_refused(config, said):
     with pytest.raises(InputError, match=said):
         count(config, 1, 20)
+
+
+def test_patches_beyond_the_context_are_said():
+    config = changed("timesfm/TimesFmModelForPrediction 0", context_length=8, patch_length=4)
+    assert count(config, 1, 2)["ignored"] is None
+    assert "it holds 2 patches: 20 are counted" in count(config, 1, 20)["ignored"]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def test_ranks_together_do_the_whole_work(tmp_path, name, strategy):
     """Of every op a rank does a half, or more where the answer says that ranks repeat it."""
     path, (b, length, _) = tmp_path / "config.json", TRUTH[name]["forward"][0]
     path.write_text(json.dumps(TRUTH[name]["config"]))
-    sizes = {"b": b, "l": length}
+    sizes = {"b": b} if name.startswith("patchtst") else {"b": b, "l": length}
     whole, half = (sc.job(str(path), text, sizes) for text in ("", strategy))
     numbers = sizes | whole.model.bindings | {"cp": 2, "s1": 2, "m1": 2}
     repeated = {row.path for row in half.repeated}
@@ -78,7 +83,7 @@ def test_ranks_together_do_the_whole_work(tmp_path, name, strategy):
     assert together.keys() == alone.keys()
     for key, done in together.items():
         least = alone[key] / 2
-        if key[0].endswith("inner_norm"):  # one addition fewer in every half of a row
+        if key[0].endswith("norm"):  # one addition fewer in every half of a row
             continue
         # Of a loss over a divided vocabulary, maxima and sums of the shards are joined besides.
         more = key[0] in repeated or key[0] == "head.loss"

@@ -259,7 +259,8 @@ def dropped(branch: Branch) -> Step:
 def _masks(fields: Fields) -> bool:
     """Return whether an embedding stands for what is masked."""
     rates = ("mask_time_prob", "mask_feature_prob")
-    return any(fields.drops(name, default=name == rates[0]) for name in rates)
+    masked = [fields.drops(name, default=name == rates[0]) for name in rates]
+    return any(masked) or fields.family == "unispeech-sat"  # which has one whatever they are
 
 
 def extractor(fields: Fields) -> tuple[Wave, ...]:

@@ -43,6 +43,7 @@ from symbolic_cost.layers.pooling import AttentionPool, MeanPool
 from symbolic_cost.layers.relative import Distances, distances
 from symbolic_cost.layers.residual import Branch, Layer, Outcome, Placing
 from symbolic_cost.layers.rotary import angles
+from symbolic_cost.layers.series import Channels, Foretold
 from symbolic_cost.layers.spectrogram_frontend import Thinned
 from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.layers.speech_heads import Quantized, Voices
@@ -77,6 +78,7 @@ Head = (
     | Transduced
     | Taught
     | Asked
+    | Foretold
 )
 TANH = Hidden()
 
@@ -180,7 +182,7 @@ class Encoder:
         windowed: blocks, the first of them, whose positions attend within windows.
     """
 
-    words: Words | Patches | Sound | Thinned = field(default_factory=Words)
+    words: Words | Patches | Sound | Thinned | Channels = field(default_factory=Words)
     attention: Attention = ATTENTION
     perceptron: MLP | GatedMLP = field(default_factory=MLP)
     branch: Branch = POST
