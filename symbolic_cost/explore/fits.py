@@ -21,7 +21,7 @@ from symbolic_cost.explore.candidates import NoCandidateError, Numbers, Structur
 from symbolic_cost.explore.objectives import LEGAL, MEMORY
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
-from symbolic_cost.explore.subject import Subject
+from symbolic_cost.explore.subject import FREE, Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Columns
 from symbolic_cost.jobs.setup import Setup
@@ -116,8 +116,11 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
     more = 0
     Timed(base.setup).setting.timing  # noqa: B018 - refuses what the machine lacks
     walked = candidates(replace(space, b=(1,)), base.facts)
-    held = Subject(base.facts, lambda: replace(base.setup, machine=None))  # no times are derived
-    for shape, together in all_priced(held, walked.structures, ("b", symbol)):
+    own, free = base, FREE  # as the search for the least memory, whose programs are there
+    if symbol not in FREE:
+        own = Subject(base.facts, lambda: replace(base.setup, machine=None))  # no times are derived
+        free = (*FREE, symbol)
+    for shape, together in all_priced(own, walked.structures, free):
         columns = columns_of(walked, shape)
         for structure in together.priced:
             tape = together.alone(structure, lambda n: n == MEMORY or n.startswith(LEGAL))

@@ -91,9 +91,11 @@ class Setup(NotebookTable):
         heads that share it. Where layers differ, heads that the ranks divide have no copies.
         """
         strategy, sizes = self.strategy, self.model.sizes
+        if "tp" not in strategy:
+            return strategy
         numbers = {**self.model.bindings, **self.numbers}
         counts = {axis: bind(sizes[axis], numbers) for axis in self.model.grouped}
-        if "tp" not in strategy or not counts or not all(n.is_Integer for n in counts.values()):
+        if not counts or not all(n.is_Integer for n in counts.values()):
             return strategy
         least = min(counts.values())
         if strategy.copies == 1:

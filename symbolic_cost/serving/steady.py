@@ -249,17 +249,18 @@ def _queued(arriving: float, places: int) -> float:
 
 _MOST_TERMS = 2000
 _LEAST = 1e-6
+_LEAST_OF_A_TERM = _LEAST**2
 
 
 def _beyond(mean: float, level: int) -> float:
     """Return E[(A - level)+] of a Poisson number."""
     chance = exp(level * log(mean) - mean - lgamma(level + 1))  # of A = level
-    total, number = 0.0, level
+    total, number, least = 0.0, level, _LEAST_OF_A_TERM
     while chance > 0:
         number += 1
         chance *= mean / number
         term = (number - level) * chance
         total += term
-        if number > mean and term < _LEAST**2 * total:
+        if term < least * total and number > mean:
             break
     return total
