@@ -120,7 +120,10 @@ class _Marks:
                 and not (isinstance(op, Einsum) and op.frozen)
                 and (
                     any(flowing.get(o.tensor, False) and o.needs_gradient for o in op.inputs)
-                    or any(key_of(part, weight) in self.learning for weight in op.weights)
+                    or any(
+                        weight.needs_gradient and key_of(part, weight) in self.learning
+                        for weight in op.weights
+                    )
                 )
             )
             flowing |= {result.tensor: needs for result in op.outputs}

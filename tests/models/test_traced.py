@@ -49,7 +49,7 @@ def truth(name, size):
 
 QUICK = {
     *("llama", "gpt2", "bert", "bart", "mixtral", "vit", "convnext", "resnet", "unet"),
-    *("retention", "mamba2", "whisper", "swin", "deberta_v2", "yolos"),
+    *("letters", "stopped", "retention", "mamba2", "whisper", "swin", "deberta_v2", "yolos"),
 }
 
 
@@ -60,6 +60,14 @@ def test_counts_are_those_of_pytorch_at_other_sizes(name):
     model = traced(FOLDER / f"{name}.pt2").model
     for size in TRUTH[name]["sizes"]:
         assert counts(model, size) == truth(name, size)
+
+
+def test_what_gets_no_gradient_is_not_trained():
+    imported = traced(FOLDER / "stopped.pt2")
+    assert imported.notes["weights without a gradient in the file: not trained"] == 2
+    table = sc.cost(imported.model, COUNTED)
+    trained = {row.path for row in table.select("flop", phase="backward_weight")}
+    assert {path.split(".", 1)[-1] for path in trained} == {"held", "down", "up"}
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral", "swin", "unet"])

@@ -13,6 +13,9 @@ from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.graph import Name
 from symbolic_cost.records import dataclass, field, replace
 
+PART = "#"
+"""Between the name of a weight and the number of a part of it."""
+
 
 class Nature(Flag):
     """What a tensor is besides numbers with a gradient."""
@@ -24,6 +27,8 @@ class Nature(Flag):
     """The user gives it."""
     INDICES = auto()
     """It holds indices or truth values."""
+    FROZEN = auto()
+    """A weight that is not trained."""
 
 
 CHOSEN = Nature.CONSTANT | Nature.INDICES
@@ -84,7 +89,7 @@ class Act:
     """One op to be.
 
     Args:
-        kind: "einsum", "pointwise", "lookup", "conv", "view", "split" or "pool".
+        kind: "einsum", "pointwise", "lookup", "conv", "view", "detach", "split" or "pool".
         path: module and name of the op.
         function: elementwise kind, or what the kind needs to know.
         row: dimensions of rows.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from symbolic_cost.conventions.questions import Role
 from symbolic_cost.errors import PatternError
-from symbolic_cost.models.traced.acts import Tensor
+from symbolic_cost.models.traced.acts import Nature, Tensor
 from symbolic_cost.models.traced.placing import Draft
 from symbolic_cost.models.traced.placing import Operand as Drafted
 from symbolic_cost.ops.conv import Conv, Pool, TransposedConv
@@ -31,8 +31,9 @@ def op(draft: Draft, path: str, names: Names) -> Op:
     def operand(drafted: Drafted) -> Operand:
         tensor, axes = drafted
         role = Role.WEIGHT if tensor.weight else Role.VALUE if tensor.floating else Role.INDEX
-        constant = tensor.constant and not tensor.weight
-        return Operand(names(tensor, axes), axes, role, constant)
+        return Operand(
+            names(tensor, axes), axes, role, tensor.constant or Nature.FROZEN in tensor.nature
+        )
 
     inputs = tuple(map(operand, draft.inputs))
     biases = tuple(map(operand, draft.biases))

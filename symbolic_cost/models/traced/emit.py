@@ -142,6 +142,10 @@ class Emitter(Placing):
         else:
             self._add("view", act.path, [(tensor, axes)], [(act.outs[0], after_axes)])
 
+    def _detach(self, act: Act) -> None:
+        taken = self._operand(act.uses[0], act, inside=self._inside(act))
+        self._add("view", act.path, [taken], [(act.outs[0], taken[1])])
+
     def _split(self, act: Act) -> None:
         inside = self._inside(act)
         (use,) = act.uses

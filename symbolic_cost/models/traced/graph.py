@@ -1,6 +1,7 @@
 """The graph of an exported program: values with shapes, nodes in order, weights by name.
 
-What torch.export wraps for its own purposes (gradients off, autocast) is written out in place.
+What torch.export wraps for its own purposes (gradients off, autocast) is written out in place;
+what is made with gradients off is detached.
 """
 
 from collections import Counter
@@ -9,21 +10,21 @@ from typing import Any, TypeAlias
 
 from sympy import Expr, Integer
 
-from symbolic_cost import symbols
 from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.models.traced.archive import Archive
-from symbolic_cost.models.traced.shapes import Shapes
+from symbolic_cost.models.traced.shapes import Shapes, dynamic
 from symbolic_cost.records import dataclass, field
 
 Size: TypeAlias = Expr | int
 
 _WRAPPERS = ("higher_order.wrap_with_set_grad_enabled", "higher_order.wrap_with_autocast")
+DETACH = "aten.detach"
+"""The operator through which no gradient flows: so does nothing that gradients off have made."""
+
 _MOST_NODES = 1_000_000
 _DEEPEST = 20
 _FLOATS = frozenset({6, 7, 8, 13, 14, 15, 16, 17, 18, 29, 30, 31, 32})
 """Dtypes of floating-point and complex numbers, by their numbers in the schema."""
-
-_LENGTHS = ("l", "l_t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Graph:
         inputs: values that the user gives.
         outputs: values that the user gets.
         dims: what the dynamic dimensions are, as told.
+        frozen: parameters that get no gradient, where others do.
     """
 
     place: str
@@ -94,6 +96,7 @@ class Graph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     dims: Mapping[str, str] = field(default_factory=dict)
+    frozen: frozenset[str] = frozenset()
 
 
 def graph(archive: Archive) -> Graph:
@@ -128,7 +131,13 @@ class _Reader:
 
     def graph(self) -> Graph:
         weights, constants, inputs = self._inputs()
-        self._shapes = Shapes(self._place, self._symbols(inputs))
+        places = self._dynamic_places(inputs)
+        named = dynamic({symbol: (kind, where) for symbol, (kind, where, _) in places.items()})
+        self._shapes = Shapes(self._place, named)
+        for symbol, (_, where, size) in places.items():
+            read = self._size(size)
+            more = "" if read == named[symbol] else f", which is {read}"
+            self._dims[named[symbol].name] = where + more
         self._scope(self._graph, "", "", 0)
         outputs = tuple(
             value["arg"]["as_tensor"]["name"]
@@ -152,8 +161,14 @@ class _Reader:
         renamed = tuple(self._renamed.get(name, name) for name in outputs)
         return Graph(
             self._place, self._values, tuple(self._nodes), named, parameters,
-            frozenset(constants), tuple(inputs), renamed, self._dims,
+            frozenset(constants), tuple(inputs), renamed, self._dims, self._frozen(named),
         )  # fmt: skip
+
+    def _frozen(self, weights: Mapping[str, str]) -> frozenset[str]:
+        """Return the parameters that get no gradient; none where no parameter gets one."""
+        told = self._graph["tensor_values"]
+        frozen = {n for value, n in weights.items() if told[value].get("requires_grad") is False}
+        return frozenset(frozen if frozen != {*weights.values()} else ())
 
     def _inputs(self) -> tuple[dict[str, str], list[str], list[str]]:
         weights: dict[str, str] = {}
@@ -169,18 +184,20 @@ class _Reader:
                 inputs.append(value["arg"]["as_tensor"]["name"])
         return weights, constants, inputs
 
-    def _symbols(self, inputs: list[str]) -> dict[str, Expr]:
-        """Name the dynamic dimensions of the inputs: the first of an input is its batch."""
-        places: dict[str, tuple[str, str]] = {}
+    def _dynamic_places(self, inputs: list[str]) -> dict[str, tuple[str, str, Mapping[str, Any]]]:
+        """Return batch or length, place and size of dynamic dimensions of the inputs, by symbol.
+
+        The first dimension of an input is its batch.
+        """
+        places: dict[str, tuple[str, str, Mapping[str, Any]]] = {}
         for name in inputs:
             for place, size in enumerate(self._graph["tensor_values"][name]["sizes"]):
                 if "as_expr" in size:
                     for symbol in _symbol_names(size["as_expr"]["expr_str"]):
                         kind = "batch" if place == 0 else "length"
-                        places.setdefault(symbol, (kind, f"dimension {place} of {name}"))
-        named = dynamic(places)
-        self._dims = {named[name].name: where for name, (_, where) in places.items()}
-        return named
+                        where = f"dimension {place} of {name}"
+                        places.setdefault(symbol, (kind, where, size))
+        return places
 
     def _size(self, size: Mapping[str, Any]) -> Size:
         tag, value = _only(size)
@@ -238,9 +255,15 @@ class _Reader:
             for mine, theirs in zip(_names(own), _names(outer), strict=True):
                 self._renamed[within + mine] = self._current_name(prefix + theirs)
         self._scope(body, within, path, depth + 1)
+        off = any(item["arg"].get("as_bool") is False for item in entry["inputs"][:1])
         for own, outer in zip(body["outputs"], entry["outputs"], strict=True):
             for mine, theirs in zip(_names(own), _names(outer), strict=True):
-                self._renamed[prefix + theirs] = self._current_name(within + mine)
+                made = self._current_name(within + mine)
+                if off:
+                    args, place = {"self": Name(made)}, len(self._nodes)
+                    self._nodes.append(Node(place, DETACH, "", args, (prefix + theirs,), path, ""))
+                else:
+                    self._renamed[prefix + theirs] = made
 
     def _current_name(self, name: str) -> str:
         return self._renamed.get(name, name)
@@ -297,30 +320,6 @@ def _module(stack: str) -> tuple[str, str]:
         if path and not path.startswith("_empty_nn_module_stack"):
             return path.partition("@")[0], kind.rpartition(".")[2]
     return "", ""
-
-
-def dynamic(places: Mapping[str, tuple[str, str]]) -> dict[str, Expr]:
-    """Return the symbol of every dynamic dimension, by its name in the file.
-
-    Args:
-        places: "batch" or "length", and what it is, by name.
-    """
-    named: dict[str, Expr] = {}
-    lengths = [name for name, (kind, _) in places.items() if kind == "length"]
-    for name, (kind, meaning) in places.items():
-        if kind == "batch" and symbols.b not in named.values():
-            named[name] = symbols.b
-        elif name in lengths[: len(_LENGTHS)]:
-            named[name] = symbols.symbol(_LENGTHS[lengths.index(name)])
-        else:
-            named[name] = _further(f"l_{len(named)}", meaning)
-    return named
-
-
-def _further(name: str, meaning: str) -> Expr:
-    if name in symbols.GLOSSARY:
-        return symbols.symbol(name)
-    return symbols.register(name, f"{meaning} of an imported model")
 
 
 def refuse_unknown(place: str, operators: Counter[str]) -> None:

@@ -8,7 +8,7 @@ from sympy import Expr
 
 from symbolic_cost import symbols
 from symbolic_cost.errors import InputError, PatternError
-from symbolic_cost.models.traced.acts import Tensor
+from symbolic_cost.models.traced.acts import PART, Nature, Tensor
 from symbolic_cost.models.traced.archive import read_archive
 from symbolic_cost.models.traced.blocks import parts
 from symbolic_cost.models.traced.emit import Emitter
@@ -19,9 +19,10 @@ from symbolic_cost.models.traced.patterns import patterns
 from symbolic_cost.models.traced.placing import Draft
 from symbolic_cost.models.traced.roles import Roles
 from symbolic_cost.models.traced.rules import permuting, products  # noqa: F401 - they register rules
-from symbolic_cost.models.traced.splits import PART, split_products
+from symbolic_cost.models.traced.splits import split_products
 from symbolic_cost.models.traced.trace import Trace
 from symbolic_cost.ops.declare import Glossary, Model, Part, Role
+from symbolic_cost.ops.trained import key_of, training_only
 from symbolic_cost.records import dataclass, replace
 
 
@@ -128,6 +129,12 @@ def following(
     padded = tuple(n for n, named in glossary.items() if named.role is Role.VOCABULARY)
     numbers |= layers
     model = Model(name, tuple(listed), sizes, padded, means, numbers, source=source, axes=glossary)
+    if read.frozen:
+        trace.notes["weights without a gradient in the file: not trained"] += len(read.frozen)
+    weights = [(p, weight) for p in model.parts for op in p.ops for weight in op.weights]
+    learning = frozenset(key_of(p, weight) for p, weight in weights if weight.needs_gradient)
+    if not all(weight.needs_gradient for _, weight in weights):
+        model = training_only(model, learning)
     told = tuple(
         AxisFound(n, named.role, sizes[n], roles.of(axis).reason)
         for n, (named, axis) in emitter.axes.items()
@@ -158,6 +165,8 @@ def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:
     read = set(outputs)
     for draft in reversed(drafts):
         results = [tensor for tensor, _ in draft.outputs]
+        if results and all(tensor.constant and not tensor.shared for tensor in results):
+            continue  # no gradient flows into what is detached
         # Copies into parts of one tensor: what reads it names the last of them alone.
         ends = draft.path.startswith("loss.") or draft.options.get("function") == "copy"
         if ends or any(t in read or t.shared for t in results):
@@ -175,7 +184,8 @@ def _with_unused_weights(trace: Trace, drafts: Sequence[Draft], emitter: Emitter
             continue
         dims = trace.forest.dims(trace.graph.values[value].sizes)
         axes = emitter.apart(dims)
-        kept, copy = (Tensor(dims, weight=weight), axes), (Tensor(dims), axes)
+        nature = Nature.FROZEN if weight in trace.graph.frozen else Nature.PLAIN
+        kept, copy = (Tensor(dims, weight=weight, nature=nature), axes), (Tensor(dims), axes)
         about = {"function": "copy"}
         operands.append(Draft("pointwise", f"{weight}.held", (kept,), (), (copy,), about))
         trace.notes["weights that no op uses: kept, not computed with"] += 1

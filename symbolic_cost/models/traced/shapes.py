@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 
 from sympy import Add, Expr, Integer, Mul, Pow, Rational, ceiling, floor
 
+from symbolic_cost import symbols
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.extrema import Max, Min
 
+_LENGTHS = ("l", "l_t")
 _LONGEST = 20_000
 _MOST_DIGITS = 20
 _LARGEST_POWER = 8
@@ -117,3 +119,27 @@ class Shapes:
         if type(value) is not int or abs(value) >= 10**_MOST_DIGITS:
             raise self._refusal(ast.unparse(node)[:60], text)
         return sign * value
+
+
+def dynamic(places: Mapping[str, tuple[str, str]]) -> dict[str, Expr]:
+    """Return the symbol of every dynamic dimension, by its name in the file.
+
+    Args:
+        places: "batch" or "length", and what it is, by name.
+    """
+    named: dict[str, Expr] = {}
+    lengths = [name for name, (kind, _) in places.items() if kind == "length"]
+    for name, (kind, meaning) in places.items():
+        if kind == "batch" and symbols.b not in named.values():
+            named[name] = symbols.b
+        elif name in lengths[: len(_LENGTHS)]:
+            named[name] = symbols.symbol(_LENGTHS[lengths.index(name)])
+        else:
+            named[name] = _further(f"l_{len(named)}", meaning)
+    return named
+
+
+def _further(name: str, meaning: str) -> Expr:
+    if name in symbols.GLOSSARY:
+        return symbols.symbol(name)
+    return symbols.register(name, f"{meaning} of an imported model")

@@ -10,12 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from symbolic_cost.grouping import grouped
-from symbolic_cost.models.traced.acts import Act, Ref, Tensor
+from symbolic_cost.models.traced.acts import PART, Act, Ref, Tensor
 from symbolic_cost.models.traced.forest import Axis, Dim, Dims
 from symbolic_cost.models.traced.trace import Trace
-
-PART = "#"
-"""Between the name of a weight and the number of a part of it."""
 
 
 def split_products(trace: Trace) -> None:
@@ -66,7 +63,8 @@ def _part(trace: Trace, act: Act, view: Act, cut: Dim, place: int) -> Act:
         if not tensor.weight:
             uses.append(use)
             continue
-        piece = Tensor(dims(tensor.dims), weight=f"{tensor.weight}{PART}{place + 1}")
+        name = f"{tensor.weight}{PART}{place + 1}"
+        piece = Tensor(dims(tensor.dims), weight=name, nature=tensor.nature)
         uses.append(replace(use, ref=Ref(piece, dims(use.ref.dims)), want=dims(use.want)))
     (out,) = view.outs
     out.units = ()

@@ -60,7 +60,8 @@ class Trace:
         shared: dict[str, Tensor] = {}
         for value, name in graph.weights.items():
             sizes = graph.values[value].sizes
-            tensor = shared.setdefault(name, Tensor(forest.dims(sizes), weight=name))
+            nature = Nature.FROZEN if name in graph.frozen else Nature.PLAIN
+            tensor = shared.setdefault(name, Tensor(forest.dims(sizes), weight=name, nature=nature))
             self._refs[value] = Ref(tensor, tensor.dims)
         for value in graph.inputs:
             self._refs[value] = self.constant(value, Nature.GIVEN)

@@ -207,6 +207,50 @@ class Linear(torch.nn.Module):
         return x + self.o(y.reshape(b, l, 48))
 
 
+class Letters(torch.nn.Module):
+    """Products by letters that sum nothing, or what one operand alone has; weights in parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(96, 48)
+        self.pair = torch.nn.Parameter(torch.randn(2, 48, 8))
+        self.lonely = torch.nn.Parameter(torch.randn(64, 24, 4))
+        self.wide = torch.nn.Parameter(torch.randn(48, 24))
+        self.offset = torch.nn.Parameter(torch.randn(48))
+        self.scale = torch.nn.Parameter(torch.randn(24))
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        x = self.table(input_ids)
+        left, right = (x @ w for w in self.pair.unbind(0))
+        pairs = torch.einsum("bid,bje->bijde", left, right).flatten(-2)
+        y = torch.einsum("bijd,dfk->bijf", pairs, self.lonely)
+        one, two = self.wide.chunk(2, 0)
+        p, q = self.offset.chunk(2)
+        y = torch.nn.functional.linear(y, one, p) * torch.nn.functional.linear(y, two, q)
+        return torch.einsum("bijf,f->bijf", y, self.scale)
+
+
+class Stopped(torch.nn.Module):
+    """Layers through which gradients stop, weights that get none, and a low-rank pair."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(96, 48)
+        self.first, self.teacher, self.held = (torch.nn.Linear(48, 48) for _ in range(3))
+        self.frozen = torch.nn.Linear(48, 64).requires_grad_(requires_grad=False)
+        self.down, self.up = (
+            torch.nn.Linear(48, 4, bias=False),
+            torch.nn.Linear(4, 64, bias=False),
+        )
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        x = self.first(self.table(input_ids)).detach()
+        with torch.no_grad():
+            taught = self.teacher(x)
+        y = x + torch.nn.functional.linear(taught, self.held.weight.detach())
+        return self.frozen(self.held(y)) + self.up(self.down(y))
+
+
 def _hf(cls: str, config: str, **fields: Any) -> Callable[[], torch.nn.Module]:
     return lambda: getattr(hf, cls)._from_config(  # noqa: SLF001 - the public door of a config
         getattr(hf, config)(**fields),
@@ -647,6 +691,8 @@ MODELS: Mapping[str, tuple[Callable[[], torch.nn.Module], tuple[Any, ...]]] = {
     "unet": (UNet, _PIXELS),
     "standardized": (Normalized, _PIXELS),
     "retention": (Linear, _TOKENS),
+    "letters": (Letters, _TOKENS),
+    "stopped": (Stopped, _TOKENS),
 }
 
 

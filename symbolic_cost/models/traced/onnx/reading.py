@@ -16,7 +16,6 @@ from symbolic_cost.models.traced.graph import (
     Node,
     Size,
     Value,
-    dynamic,
     refuse_unknown,
 )
 from symbolic_cost.models.traced.onnx.file import Call, OnnxFile, Shape, Stored
@@ -30,6 +29,7 @@ from symbolic_cost.models.traced.onnx.sizes import (
     evaluated,
 )
 from symbolic_cost.models.traced.onnx.weights import parameter_names, turned, weights_of
+from symbolic_cost.models.traced.shapes import dynamic
 
 Meaning: TypeAlias = "Callable[[Reading, Call], None]"
 OPS: dict[str, Meaning] = {}

@@ -1,8 +1,20 @@
 """Operators that take parts of tensors, choose rows of them, or join them."""
 
-from symbolic_cost.models.traced.acts import CHOSEN, Act, Ref, Tensor, Use, put, under
+from collections.abc import Sequence
+
+from symbolic_cost.models.traced.acts import (
+    CHOSEN,
+    PART,
+    Act,
+    Ref,
+    Tensor,
+    Use,
+    names_in,
+    put,
+    under,
+)  # fmt: skip
 from symbolic_cost.models.traced.forest import Dims
-from symbolic_cost.models.traced.graph import number
+from symbolic_cost.models.traced.graph import Size, number
 from symbolic_cost.models.traced.rules.views import spread
 from symbolic_cost.models.traced.trace import Trace, rule
 
@@ -68,6 +80,8 @@ def parts(t: Trace) -> None:
     if len(lengths) == 1:
         t.bind(under(ref, rest) if gone else ref)
         return
+    if _of_weight(t, ref, place, lengths if not gone else ()):
+        return
     if equal is None or ref.tensor.constant or len(t.forest.flat(equal[0])) != 1:
         for i, length in enumerate(lengths):
             dims = put(ref.dims, place, t.forest.dim(length))
@@ -85,6 +99,24 @@ def parts(t: Trace) -> None:
     t.write(Act("split", t.name(), (use,), tensors, options={"lost": equal[0]}))
     for i, tensor in enumerate(tensors):
         t.bind(Ref(tensor, dims), i)
+
+
+def _of_weight(t: Trace, ref: Ref, place: int, lengths: Sequence[Size]) -> bool:
+    """Bind parts of a weight that nothing else takes as weights of their own; tell whether."""
+    weight, graph = ref.tensor.weight, t.graph
+    if not weight:
+        return False
+    values = {value for value, name in graph.weights.items() if name == weight}
+    taken = [name for n in graph.nodes for arg in n.args.values() for name in names_in(arg)]
+    whole, here = (t.forest.length(t.forest.axes(dims)) for dims in (ref.tensor.dims, ref.dims))
+    if whole != here or sum(name.text in values for name in taken) > 1:
+        return False
+    for i in range(len(t.node.outputs)):
+        within = (t.forest.dim(lengths[i]),) if lengths else ()
+        dims = put(ref.dims, place, *within)
+        piece = Tensor(dims, weight=f"{weight}{PART}{i + 1}", nature=ref.tensor.nature)
+        t.bind(Ref(piece, dims), i)
+    return True
 
 
 @rule("aten.cat", "aten.concat", "aten.concatenate")

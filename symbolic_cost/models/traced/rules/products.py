@@ -168,11 +168,26 @@ def einsum(t: Trace) -> None:
     ]
     left = "".join(name if name in dims else "1" for name in result)
     every = [*(letters for _, letters in operands), left]
-    if len(refs) == 1 or any(sum(name in letters for letters in every) == 1 for name in dims):
-        uses = [Use(ref, _under(letters, dims)) for ref, letters in operands]
-        t.bind(t.pointwise("sum", uses, _under(left, dims)))
-    else:
+    lonely = {name for name in dims if sum(name in letters for letters in every) == 1}
+    if len(refs) > 1:
+        operands = [_summed(t, ref, letters, lonely, dims) for ref, letters in operands]
+    if len(refs) > 1 and any(name not in left and name not in lonely for name in dims):
         t.bind(product(t, operands, left, dims))
+    else:
+        uses = [Use(ref, _under(letters, dims)) for ref, letters in operands]
+        function = "sum" if len(refs) == 1 else "mul"
+        t.bind(t.pointwise(function, uses, _under(left, dims)))
+
+
+def _summed(
+    t: Trace, ref: Ref, letters: str, lonely: set[str], dims: Mapping[str, Dim]
+) -> tuple[Ref, str]:
+    """Return an operand after the sum over what neither the other nor the result has."""
+    if lonely.isdisjoint(letters):
+        return ref, letters
+    rest = "".join(name for name in letters if name not in lonely)
+    taken = Use(ref, _under(letters, dims))
+    return t.pointwise("sum", [taken], _under(rest, dims), "sum"), rest
 
 
 def _letters_of(t: Trace, text: str) -> tuple[list[str], str]:

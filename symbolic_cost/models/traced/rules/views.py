@@ -5,15 +5,16 @@ What only arranges dimensions anew makes another reference to the same tensor.
 
 from collections.abc import Sequence
 
-from symbolic_cost.models.traced.acts import Ref, under
+from symbolic_cost.models.traced.acts import Act, Nature, Ref, Use, under
 from symbolic_cost.models.traced.forest import Dim, Dims
-from symbolic_cost.models.traced.graph import Size, number
+from symbolic_cost.models.traced.graph import DETACH, Size, number
 from symbolic_cost.models.traced.trace import Trace, rule
+from symbolic_cost.records import replace
 
 
 @rule(
-    "aten.alias", "aten.alias_copy", "aten.clone", "aten.contiguous", "aten.detach", "aten.detach_",
-    "aten.lift_fresh_copy", "aten.lift_fresh", "aten.to", "aten._to_copy", "aten.type_as",
+    "aten.alias", "aten.alias_copy", "aten.clone", "aten.contiguous", "aten.lift_fresh_copy",
+    "aten.lift_fresh", "aten.to", "aten._to_copy", "aten.type_as",
     "aten.requires_grad_", "aten.positive", "aten.conj", "aten.resolve_conj", "aten.resolve_neg",
     "aten.float", "aten.half", "aten.bfloat16", "prims.convert_element_type", "aten.conj_physical",
 )  # fmt: skip
@@ -26,6 +27,21 @@ def same(t: Trace) -> None:
     ref = refs[0]
     if ref.tensor.floating and not t.floating():
         ref = t.constant()
+    t.bind(ref)
+
+
+@rule(DETACH, f"{DETACH}_")
+def detached(t: Trace) -> None:
+    """The same elements, through which no gradient flows: what makes them runs forward alone."""
+    ref = t.tensors()[0]
+    tensor = ref.tensor
+    if not tensor.constant:
+        fixed_as = Nature.FROZEN if tensor.weight else Nature.CONSTANT
+        fixed = replace(tensor, nature=tensor.nature | fixed_as)
+        if not tensor.weight:
+            whole = Use(Ref(tensor, tensor.dims), tensor.dims)
+            t.write(Act("detach", t.name(), (whole,), (fixed,)))
+        ref = Ref(fixed, ref.dims)
     t.bind(ref)
 
 
