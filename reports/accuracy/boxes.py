@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import symbolic_cost as sc
-from symbolic_cost.systems.spread import COMPUTING, QUANTILE, Doubt, assumed
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +55,7 @@ class Source:
     def held(self, box: float, step: float) -> dict[str, float]:
         """Return what part of the steps lies in intervals, half their width, where the mean is."""
         whole = self.covariance(box, step)
-        half, size = QUANTILE * np.sqrt(np.diag(whole)), math.sqrt(whole.mean())
+        half, size = sc.systems.QUANTILE * np.sqrt(np.diag(whole)), math.sqrt(whole.mean())
         return {
             "inside": round(float(np.mean(np.abs(self.errors) < half)), 3),
             "width": round(float(np.median(half)), 4),
@@ -69,14 +68,15 @@ def source(steps: Sequence[Any], seconds: Sequence[float]) -> Source:
     errors, moves, boxes = [], [], []
     for step, took in zip(steps, seconds, strict=True):
         *every, _ = step.derived.doubts
+        (box,) = (doubt for doubt in every if doubt.kind == sc.systems.COMPUTING)
         moved = {doubt.kind: _moved(step, doubt) for doubt in every}
-        boxes.append(moved.pop(COMPUTING) / assumed("box"))
+        boxes.append(moved.pop(box.kind) / box.spread)
         moves.append(list(moved.values()))
         errors.append(math.log(took / step.seconds()))
     return Source(np.array(errors), np.array(moves).T, np.array(boxes))
 
 
-def _moved(step: Any, doubt: Doubt) -> float:  # noqa: ANN401 - of jobs.steps, which has no name here
+def _moved(step: Any, doubt: Any) -> float:  # noqa: ANN401 - of systems, which do not name them
     ones = {name: 1.0 for name in step.derived.run.inputs if name not in step.values}
     ends = [
         step.derived.run.floats({**step.values, **ones, **doubt.moved(ones, sign)})["step"]
@@ -151,7 +151,7 @@ def sections(found: Mapping[str, Any]) -> Iterator[str]:
         large=100 * max(step),
         rows=100 * np.average(inside, weights=runs),
         votes=100 * np.average(inside),
-        near=sum(abs(own["place"]) < QUANTILE for own in every.values()),
+        near=sum(abs(own["place"]) < sc.systems.QUANTILE for own in every.values()),
     )
     head = "| source | runs | box, step of the others | inside | mean |"
     lines = [head, "|---|" + "---:|" * 4]

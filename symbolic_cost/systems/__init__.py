@@ -16,6 +16,7 @@ _HOMES = {
     "records": ("load_machine", "machine", "machine_names"),
     "rooflines": ("ROOFLINES", "roofline"),
     "runs": ("Run", "Way", "rates", "step_seconds"),
+    "spread": ("COMPUTING", "QUANTILE"),
     "stacks": ("stack", "stack_names"),
     "step": ("Methods", "StepTime", "step_time"),
 }
