@@ -35,7 +35,9 @@ _MATRIX = (0, 1)
 _LOOKS = 512
 _MOST_TOLD = 4
 _STATISTICS = range(3, 5)
-_MOVED = frozenset({"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Expand"})
+_MOVED = frozenset(
+    {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Expand", "Split", "Slice"}
+)
 
 
 def weights_of(file: OnnxFile, notes: Counter[str]) -> frozenset[str]:
