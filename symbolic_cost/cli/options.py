@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from symbolic_cost.emit.sheet import Sheet
     from symbolic_cost.explore.subject import Subject
     from symbolic_cost.jobs.job import Job
+    from symbolic_cost.jobs.launch_files import Launched
 
 Options = dict[str, Any]
 
@@ -123,15 +124,33 @@ def every_stage(choices: Choices) -> Choices:
     return choices
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Searched:
     """What candidates are runs of, as typed: a model, what they share and what may be chosen."""
 
     model: str
-    gpus: int
+    gpus: int | None
     settings: tuple[str, ...]
     choose: tuple[str, ...]
     shared: Mapping[str, Any]
+    typed: frozenset[str] = frozenset()
+
+    @cached_property
+    def file(self) -> Launched | None:
+        """The launch file that says the model, if one does."""
+        from symbolic_cost.jobs.launch_files import launched
+
+        return launched(self.model)
+
+    def of_file(self, global_batch: int | None) -> tuple[int, int | None]:
+        """Return ranks and global batch as typed, or else as a launch file says them."""
+        file = self.file
+        gpus = file.ranks if self.gpus is None and file is not None else self.gpus
+        if gpus is None:
+            where = f": {self.model} says no number of ranks" if file is not None else ""
+            raise click.UsageError(f"Missing option '--gpus'{where}.")
+        said = None if file is None else file.global_batch
+        return gpus, said if global_batch is None else global_batch
 
     def job(self, problems: Problems, **options: Any) -> tuple[Job, dict[str, Any]]:
         """Return the job that candidates share, and what may be chosen; problems are collected."""
@@ -161,8 +180,13 @@ class Searched:
 
         problems = Problems()
         numbers = problems.attempt(parse_assignments, self.settings)
-        make = partial(job, **self.shared, **options)
-        made = problems.attempt(make, self.model, "", numbers)
+        chosen = {**self.shared, **options}
+        model: str | Launched = self.model
+        if self.file is not None:  # what the user did not type, the file says
+            model = self.file.whole
+            for name in _OF_A_FILE - self.typed:
+                chosen.pop(name, None)
+        made = problems.attempt(partial(job, **chosen), model, "", numbers)
         problems.refuse()
         return made
 
@@ -206,7 +230,8 @@ def _of_file(model: str) -> str:
 
 def _searched(options: Options, _: Options) -> Options:
     own = {name: options.pop(name) for name in ("model", "gpus", "settings", "choose")}
-    return {"of": Searched(**own, shared=typed_options(**options))}
+    typed = read_line(click.get_current_context()).typed
+    return {"of": Searched(**own, shared=typed_options(**options), typed=typed)}
 
 
 def _noted(options: Options) -> Notation | None:
