@@ -203,10 +203,9 @@ def _line(options: Options, before: Options) -> Options:
 
     model, choices, trained = (before.pop(name) for name in ("model", "choices", "trained"))
     batch, bound = trained.pop("global_batch"), "none" if options.pop("yes") else "usual"
-    own = trained | typed_options(stack=options.pop("stack"))
     columns, texts = options.pop("columns"), (*options.pop("vary"), *options.pop("more"))
     line = Line(
-        make=lambda strategy: replace(choices, strategy=strategy).job(model, **own),
+        make=lambda strategy: replace(choices, strategy=strategy).job(model, **trained),
         strategy=choices.strategy or _of_file(model),
         texts=texts,
         gpus=options.pop("gpus"),
@@ -273,6 +272,11 @@ def _output(options: Options, before: Options) -> Options:
     return {"out": out}
 
 
+def _trained(*, stack: str | None, **options: Any) -> Options:
+    """Return how a job is trained; a stack that nobody said is the usual one."""
+    return options | typed_options(stack=stack)
+
+
 def typed_options(**options: Any) -> Options:
     """Return the options that somebody said."""
     return {name: one for name, one in options.items() if one is not None}
@@ -280,7 +284,7 @@ def typed_options(**options: Any) -> Options:
 
 _BUNDLES: Mapping[str, Callable[[Options, Options], Options]] = {
     "costing": _choices,
-    "training": lambda options, _: {"trained": options},
+    "training": lambda options, _: {"trained": _trained(**options)},
     "sweeping": _line,
     "searched": _searched,
     "notated": _notated,
