@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from symbolic_cost.cache import names_a_file
 from symbolic_cost.cli.contradictions import DRAWS, checked_form, read_line
 from symbolic_cost.cli.declared import parameters
 from symbolic_cost.emit.plots import is_picture, write_picture
@@ -138,6 +139,8 @@ class Searched:
     @cached_property
     def file(self) -> Launched | None:
         """The launch file that says the model, if one does."""
+        if not names_a_file(self.model):  # what is kept of a search needs no SymPy
+            return None
         from symbolic_cost.jobs.launch_files import launched
 
         return launched(self.model)

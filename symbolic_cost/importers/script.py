@@ -26,7 +26,8 @@ _HOLDING = re.compile(
 _LAUNCHED = re.compile(r"\b(?:torchrun|python3?|srun|deepspeed)\b.*(?:\.py|\\$)", re.MULTILINE)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _OPTION = re.compile(
-    r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?:\"(?P<double>[^\"\s=;]+(?: [^\"\s=;-][^\"\s=;]*)*)\"|"
+    r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?:"
+    r"\"(?P<double>[^\"\s=;]+(?: [^\"\s=;-][^\"\s=;]*)*)\"|"
     r"'(?P<single>[^'\s=;]+(?: [^'\s=;-][^'\s=;]*)*)'|"
     r"(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+)))?"
 )
