@@ -27,8 +27,8 @@ _LAUNCHED = re.compile(r"\b(?:torchrun|python3?|srun|deepspeed)\b.*(?:\.py|\\$)"
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _OPTION = re.compile(
     r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?:"
-    r"\"(?P<double>[^\"\s=;]+(?: [^\"\s=;-][^\"\s=;]*)*)\"|"
-    r"'(?P<single>[^'\s=;]+(?: [^'\s=;-][^'\s=;]*)*)'|"
+    r"\"(?P<double>[^\"\s=]+(?: [^\"\s=;-][^\"\s=;]*)*)\"|"
+    r"'(?P<single>[^'\s=]+(?: [^'\s=;-][^'\s=;]*)*)'|"
     r"(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+)))?"
 )
 _BELOW = re.compile(r"\s*[\"']?(?P<value>[^\s\"'\\)-][^\s\"'\\)]*)")
