@@ -5,6 +5,7 @@ import pytest
 import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.importers.launch import is_launch_file, recipe
+from symbolic_cost.importers.script import entries as script_entries
 from symbolic_cost.importers.tree import entries
 
 GPT = """torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 8 --hidden-size 96 \\
@@ -551,3 +552,12 @@ def test_nemo_hides_what_its_defaults_do(more, hidden, tmp_path):
     assert read(tmp_path, text, "run.yaml").run["overlap"] == hidden
     told = text.replace("{name: ", "{overlap_grad_sync: false, name: ")
     assert read(tmp_path, told, "run.yaml").run["overlap"].endswith("dp=none")
+
+
+@pytest.mark.parametrize("quoted", ['"core_attn moe_act"', "'core_attn moe_act'"])
+def test_a_quoted_value_may_hold_spaces(quoted):
+    text = f'A="--bf16 " ; run "$A" --recompute-modules {quoted} --data-path "0.5 /a 0.5 /b" --x\n'
+    read = {one.key: one.value for one in script_entries(text, "run.sh")}
+    assert read["--recompute-modules"] == "core_attn moe_act"
+    assert read["--data-path"] == "0.5 /a 0.5 /b"
+    assert read["--bf16"] is True

@@ -134,7 +134,6 @@ def memory(
     offload: str,
     against: tuple[str, ...],
     view: str,
-    stack: str | None,
     choices: Choices,
     trained: dict[str, Any],
     out: Output,
@@ -148,7 +147,7 @@ def memory(
     -o FILE.svg draws what is held at the peak, by strategy: memory llama-3-8b --set b=1
     --strategy tp=8 --against tp=8,sp -o memory.svg
     """
-    trained |= typed_options(stack=stack, offload=offload)
+    trained |= typed_options(offload=offload)
     if out.is_picture:
         if view:
             from symbolic_cost.errors import InputError

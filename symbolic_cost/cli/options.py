@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from symbolic_cost.cache import names_a_file
 from symbolic_cost.cli.contradictions import DRAWS, checked_form, read_line
 from symbolic_cost.cli.declared import parameters
 from symbolic_cost.emit.plots import is_picture, write_picture
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from symbolic_cost.emit.sheet import Sheet
     from symbolic_cost.explore.subject import Subject
     from symbolic_cost.jobs.job import Job
+    from symbolic_cost.jobs.launch_files import Launched
 
 Options = dict[str, Any]
 
@@ -123,15 +125,35 @@ def every_stage(choices: Choices) -> Choices:
     return choices
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Searched:
     """What candidates are runs of, as typed: a model, what they share and what may be chosen."""
 
     model: str
-    gpus: int
+    gpus: int | None
     settings: tuple[str, ...]
     choose: tuple[str, ...]
     shared: Mapping[str, Any]
+    typed: frozenset[str] = frozenset()
+
+    @cached_property
+    def file(self) -> Launched | None:
+        """The launch file that says the model, if one does."""
+        if not names_a_file(self.model):  # what is kept of a search needs no SymPy
+            return None
+        from symbolic_cost.jobs.launch_files import launched
+
+        return launched(self.model)
+
+    def of_file(self, global_batch: int | None) -> tuple[int, int | None]:
+        """Return ranks and global batch as typed, or else as a launch file says them."""
+        file = self.file
+        gpus = file.ranks if self.gpus is None and file is not None else self.gpus
+        if gpus is None:
+            where = f": {self.model} says no number of ranks" if file is not None else ""
+            raise click.UsageError(f"Missing option '--gpus'{where}.")
+        said = None if file is None else file.global_batch
+        return gpus, said if global_batch is None else global_batch
 
     def job(self, problems: Problems, **options: Any) -> tuple[Job, dict[str, Any]]:
         """Return the job that candidates share, and what may be chosen; problems are collected."""
@@ -161,8 +183,13 @@ class Searched:
 
         problems = Problems()
         numbers = problems.attempt(parse_assignments, self.settings)
-        make = partial(job, **self.shared, **options)
-        made = problems.attempt(make, self.model, "", numbers)
+        chosen = {**self.shared, **options}
+        model: str | Launched = self.model
+        if self.file is not None:  # what the user did not type, the file says
+            model = self.file.whole
+            for name in _OF_A_FILE - self.typed:
+                chosen.pop(name, None)
+        made = problems.attempt(partial(job, **chosen), model, "", numbers)
         problems.refuse()
         return made
 
@@ -179,10 +206,9 @@ def _line(options: Options, before: Options) -> Options:
 
     model, choices, trained = (before.pop(name) for name in ("model", "choices", "trained"))
     batch, bound = trained.pop("global_batch"), "none" if options.pop("yes") else "usual"
-    own = trained | typed_options(stack=options.pop("stack"))
     columns, texts = options.pop("columns"), (*options.pop("vary"), *options.pop("more"))
     line = Line(
-        make=lambda strategy: replace(choices, strategy=strategy).job(model, **own),
+        make=lambda strategy: replace(choices, strategy=strategy).job(model, **trained),
         strategy=choices.strategy or _of_file(model),
         texts=texts,
         gpus=options.pop("gpus"),
@@ -206,7 +232,8 @@ def _of_file(model: str) -> str:
 
 def _searched(options: Options, _: Options) -> Options:
     own = {name: options.pop(name) for name in ("model", "gpus", "settings", "choose")}
-    return {"of": Searched(**own, shared=typed_options(**options))}
+    typed = read_line(click.get_current_context()).typed
+    return {"of": Searched(**own, shared=typed_options(**options), typed=typed)}
 
 
 def _noted(options: Options) -> Notation | None:
@@ -248,6 +275,11 @@ def _output(options: Options, before: Options) -> Options:
     return {"out": out}
 
 
+def _trained(*, stack: str | None, **options: Any) -> Options:
+    """Return how a job is trained; a stack that nobody said is the usual one."""
+    return options | typed_options(stack=stack)
+
+
 def typed_options(**options: Any) -> Options:
     """Return the options that somebody said."""
     return {name: one for name, one in options.items() if one is not None}
@@ -255,7 +287,7 @@ def typed_options(**options: Any) -> Options:
 
 _BUNDLES: Mapping[str, Callable[[Options, Options], Options]] = {
     "costing": _choices,
-    "training": lambda options, _: {"trained": options},
+    "training": lambda options, _: {"trained": _trained(**options)},
     "sweeping": _line,
     "searched": _searched,
     "notated": _notated,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def search(
     *,
     of: Searched,
-    global_batch: int,
+    global_batch: int | None,
     objective: str,
     top: int,
     conventions: str,
@@ -38,6 +38,8 @@ def search(
 
     For example: symbolic-cost search gpt3-175b --system a100-80gb --gpus 512 --global-batch 512
 
+    Of a launch file everything is taken but its strategy and its microbatch, which are chosen.
+
     With --prove the best is that of every combination with sizes and rates that vary, by branch
     and bound: --prove --vary "l=1024:8192:x2 beta=1e10:1e11:x1.1" --objective throughput
     """
@@ -45,11 +47,14 @@ def search(
     from symbolic_cost.explore.search_options import checked_space, search_of, usual
     from symbolic_cost.explore.search_table import search_sheet
 
+    gpus, batch = of.of_file(global_batch)
+    if batch is None:
+        raise click.UsageError("Missing option '--global-batch'.")
     problems = Problems()
     base, chosen = of.subject(problems, conventions=conventions)
     varied = named(vary, problems)
     problems.refuse()
-    space = checked_space(problems, of.gpus, global_batch, chosen, top)
+    space = checked_space(problems, gpus, batch, chosen, top)
     problems.refuse()
     if proves:
         from symbolic_cost.explore.proof_table import proof_sheet
@@ -73,11 +78,12 @@ def fit(*, of: Searched, global_batch: int | None, symbols: str, out: Output) ->
     from symbolic_cost.explore.ask import fit
     from symbolic_cost.explore.search_table import fits_sheet
 
+    gpus, batch = of.of_file(global_batch)
     problems = Problems()
     run, chosen = of.job(problems)
     problems.refuse()
     names = tuple(name.strip() for name in symbols.split(","))
-    out.sheet(fits_sheet(fit(run, of.gpus, global_batch, symbols=names, choose=chosen)))
+    out.sheet(fits_sheet(fit(run, gpus, batch, symbols=names, choose=chosen)))
 
 
 @command("sweep")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from symbolic_cost.cli import Group
-from symbolic_cost.cli.options import Choices, Output, command, every_stage, typed_options
+from symbolic_cost.cli.options import Choices, Output, command, every_stage
 
 
 @command("export")
@@ -141,9 +141,7 @@ def report() -> None:
 
 
 @command("report run")
-def run(
-    *, model: str, file: str, stack: str | None, choices: Choices, trained: dict[str, Any]
-) -> None:
+def run(*, model: str, file: str, choices: Choices, trained: dict[str, Any]) -> None:
     """Report on MODEL, run this way: where it runs, what binds, what to change, and why.
 
     The page needs no network and no script; it follows the colours of the system. Every number
@@ -158,7 +156,7 @@ def run(
     check_path(file)
     if trained["system"] is None:
         trained["system"] = "a100-80gb"
-    reported(every_stage(choices).job(model, **trained, **typed_options(stack=stack))).write(file)
+    reported(every_stage(choices).job(model, **trained)).write(file)
 
 
 @command("report megatron")

@@ -15,6 +15,7 @@ from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.subject import Subject
 from symbolic_cost.jobs.build import USUAL_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
+from symbolic_cost.jobs.launch_files import launched
 from symbolic_cost.jobs.tied import size_symbols
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def search(
     """Price every strategy of a job on a number of GPUs, and keep the best.
 
     Args:
-        of: a job without a strategy, or a model by name.
+        of: a job without a strategy, a model by name, or a launch file, of which the strategy and
+            the microbatch are not read.
         gpus: ranks.
         global_batch: sequences of one step.
         system: machine, for a model by name.
@@ -141,7 +143,10 @@ def _job_and_space(
 
 def _job(of: Job | Modelled, system: str | None) -> Job:
     if not isinstance(of, Job):
-        return job(of, system=system, precision=USUAL_PRECISION)
+        file = launched(of)
+        if file is None:
+            return job(of, system=system, precision=USUAL_PRECISION)
+        return job(file.whole, system=system)
     if system is not None:
         raise InputError(f"system {quote(system)} is not read: the job names its own")
     return of

@@ -11,6 +11,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.explore.priced import about_setup, bound_numbers
 from symbolic_cost.explore.subject import FREE, Facts, Subject, run_note
 from symbolic_cost.jobs.header import trained
+from symbolic_cost.jobs.launch_files import launched
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ops.graph import ALL
@@ -30,6 +31,7 @@ def subject(setup: Setup) -> Subject:
 
 def _subject(setup: Setup) -> Subject:
     machine = setup.machine
+    file = launched(setup.model.name)
     problems = [] if machine is not None else ["a search needs a machine: --system h100"]
     if setup.strategy.degrees:
         problems.append(f"strategy {setup.strategy} is not read: choose degrees, as in tp=(8,)")
@@ -54,22 +56,34 @@ def _subject(setup: Setup) -> Subject:
         if machine.host
         else f"machine {machine.name} has no link to the host on record",
         trains="" if trains == ALL else str(trains),
-        notes=(run_note(setup), *trained(setup)),
+        notes=(run_note(setup), *trained(setup), *said_otherwise(setup)),
         words=(f"--system {machine.file or machine.name}", *_words(setup)),
+        launched=None if file is None else tuple(file.recipe.run.get("overlap", "").split(",")),
         about=about_setup(setup, bound_numbers(setup, FREE)),
     )
     return Subject(facts, lambda: setup)
 
 
+def said_otherwise(setup: Setup) -> Iterator[str]:
+    """Say what of a launch file is not read, for a search chooses it."""
+    file = launched(setup.model.name)
+    if file is not None and file.dropped:
+        yield file.dropped
+
+
 def _words(setup: Setup) -> Iterator[str]:
-    """Yield the options by which `symbolic-cost time` runs the same job."""
+    """Yield the options by which `symbolic-cost time` runs the same job.
+
+    Of a launch file all are said, for the usual ones are those of the file.
+    """
     runs, training = setup.methods.stack, setup.training
+    every = launched(setup.model.name) is not None
     yield f"--precision {training.precision}"
-    if stack_name(runs) != usual(setup.machine, setup.methods.roofline):
+    if every or stack_name(runs) != usual(setup.machine, setup.methods.roofline):
         yield f"--stack {stack_name(runs)}"
-    if setup.attention is not None and setup.attention != usual_attention(runs):
+    if setup.attention is not None and (every or setup.attention != usual_attention(runs)):
         yield f"--attention {setup.attention}"
-    if training.optimizer != "adam":
+    if every or training.optimizer != "adam":
         yield f"--optimizer {training.optimizer}"
     if setup.model.trains != ALL:
         yield f"--train {setup.model.trains}"

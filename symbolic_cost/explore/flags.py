@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import CONTEXT, DEGREES, FLAGS
+from symbolic_cost.explore.subject import Facts
 from symbolic_cost.explore.tally import Candidate
 
 _SHARDED = 1
@@ -16,14 +17,29 @@ def time_command(outcome: Search, candidate: Candidate) -> str:
     words = ["symbolic-cost time", facts.model, facts.words[0]]
     words += [f"--strategy {candidate.strategy}"] if candidate.strategy else []
     defaults = {"recompute": "none", "schedule": "1f1b", "layout": "even"}
+    options = dict(candidate.options)
+    if facts.launched is not None:  # what the file says of its own run is not this candidate's
+        options = {"offload": "''", **defaults, **options}
+        options["overlap"] = _overlap(facts, candidate)
+        defaults = {"overlap": ""}
     words += [
         f"--{text}" if text in FLAGS else f"--{name} {text}"
-        for name, text in candidate.options.items()
+        for name, text in options.items()
         if defaults.get(name) != text
     ]
     bindings = {**dict(facts.numbers), **candidate.bindings}
     words.append("--set " + ",".join(f"{name}={number}" for name, number in bindings.items()))
     return " ".join([*words, *facts.words[1:]])
+
+
+def _overlap(facts: Facts, candidate: Candidate) -> str:
+    """Return what the search hid of mesh axes of which a launch file says otherwise."""
+    texts = (facts.hidden, candidate.options.get("overlap", ""))
+    hidden, chosen = (dict(one.split("=", 1) for one in text.split(",") if one) for text in texts)
+    said = {one.partition("=")[0] for one in facts.launched or ()}
+    named = said & candidate.structure.shape.names
+    own = {mesh: hidden.get(mesh, "none") for mesh in sorted(named)} | chosen
+    return ",".join(f"{mesh}={answer}" for mesh, answer in own.items())
 
 
 def megatron_flags(outcome: Search, candidate: Candidate) -> str:
@@ -58,18 +74,24 @@ def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     flags += ["--sequence-parallel"] if structure.positions else []
     flags += ["--use-distributed-optimizer"] if structure.zero else []
     flags += order
-    flags += _tuned(candidate) if "--stack megatron-core" in outcome.facts.words else []
+    own_loss = "--stack megatron-core-own-loss" in outcome.facts.words
+    if own_loss or "--stack megatron-core" in outcome.facts.words:
+        flags += [] if own_loss else list(_FUSED_LOSS)
+        flags += _hiding(candidate)
     flags += _of_recompute(candidate.options["recompute"])
     if numbers.v > 1:
         flags.append(f"--num-virtual-stages-per-pipeline-rank {numbers.v}")
     return " ".join(flags)
 
 
-def _tuned(candidate: Candidate) -> list[str]:
-    """Return what the stack megatron-core has, and Megatron-LM where it is asked for."""
+_FUSED_LOSS = ("--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te")
+"""What the stack megatron-core has; with its own loss it has not."""
+
+
+def _hiding(candidate: Candidate) -> list[str]:
+    """Return what both stacks hide, and Megatron-LM where it is asked to."""
     numbers, structure = candidate.numbers, candidate.structure
-    flags = ["--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te"]
-    flags += ["--overlap-grad-reduce"] if numbers.dp > 1 else []
+    flags = ["--overlap-grad-reduce"] if numbers.dp > 1 else []
     flags += ["--overlap-param-gather"] if structure.zero else []
     return flags + (["--tp-comm-overlap"] if structure.positions else [])
 

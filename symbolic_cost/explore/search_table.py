@@ -175,6 +175,7 @@ def _nothing(outcome: Search) -> Iterator[str]:
 
 def fits_sheet(fits: Fits) -> Sheet:
     """Tabulate what fits: the job itself, the largest sizes, the fewest GPUs."""
+    from symbolic_cost.explore.facts import said_otherwise
     from symbolic_cost.jobs.fit import fit
     from symbolic_cost.jobs.header import trained
 
@@ -205,6 +206,7 @@ def fits_sheet(fits: Fits) -> Sheet:
         run_note(setup),
         "numbers of GPUs are powers of two",
         *trained(setup),
+        *said_otherwise(setup),
         "the largest integer that is legal and fits under any strategy chosen from",
         "the step may be slow: search looks for the shortest",
     )

@@ -38,6 +38,7 @@ class Facts:
         trains: which weights are trained; empty for all.
         notes: what a reader must know of the numbers.
         words: of a command line that say how the job is run.
+        launched: overlaps that a launch file says of its own run; None where there is no file.
         about: what programs in FREE rest on; None where a user's own function decides.
     """
 
@@ -54,6 +55,7 @@ class Facts:
     trains: str
     notes: tuple[str, ...]
     words: tuple[str, ...]
+    launched: tuple[str, ...] | None
     about: str | None
 
 

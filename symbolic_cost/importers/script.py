@@ -26,8 +26,10 @@ _HOLDING = re.compile(
 _LAUNCHED = re.compile(r"\b(?:torchrun|python3?|srun|deepspeed)\b.*(?:\.py|\\$)", re.MULTILINE)
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _OPTION = re.compile(
-    r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?:\"(?P<double>[^\"\s=]+)\"|"
-    r"'(?P<single>[^'\s=]+)'|(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+)))?"
+    r"(?<![\w-])--(?P<name>[a-z][a-z0-9_-]*)(?:[ \t=]+(?:"
+    r"\"(?P<double>[^\"\s=]+(?: [^\"\s=;-][^\"\s=;]*)*)\"|"
+    r"'(?P<single>[^'\s=]+(?: [^'\s=;-][^'\s=;]*)*)'|"
+    r"(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+)))?"
 )
 _BELOW = re.compile(r"\s*[\"']?(?P<value>[^\s\"'\\)-][^\s\"'\\)]*)")
 """The value of an option on the line before."""

@@ -122,7 +122,7 @@ def setup(
     refuse(_no_option(name, options[name]) for name in options if name not in accepted)  # type: ignore[literal-required]
     file = launched(model)
     if file is not None:
-        model, numbers = file.model(), file.numbers(numbers or {})
+        model, numbers = file.model(), file.numbers(numbers or {}, options.get("schedule"))
         options = file.options(options, numbers)  # type: ignore[assignment]  # keys of Options
         strategy = strategy or file.recipe.strategy
     problems = Problems()

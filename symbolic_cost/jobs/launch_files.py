@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,20 @@ _PRECISIONS: Mapping[str, tuple[object, ...]] = {
 }
 _SAME = ("optimizer", "offload", "attention", "schedule", "layout")
 """Options that importers say as `job` takes them."""
+
+_CHOSEN = {
+    "micro_batch": "b",
+    "microbatches": "M",
+    "layers_per_chunk": "layers per chunk",
+    "chunks": "v",
+    "schedule": "schedule",
+    "layout": "layout",
+    "recompute": "recompute",
+    "offload": "offload",
+    "overlap": "overlap",
+    "global_batch": "global batch",
+}
+"""What of a run a search chooses or is asked with, as `Recipe.run` names it, and as a note does."""
 
 _POLICIES: Mapping[str, tuple[object, ...]] = {
     "selective": ("selective", "attn_only"),
@@ -58,10 +73,18 @@ class Launched:
         notes = (f"not read of {Path(self.path).name}: {keys}",) if keys else ()
         return replace(self.recipe.model(), name=self.path, notes=notes)
 
-    def numbers(self, written: Mapping[str, int | Fraction]) -> dict[str, int | Fraction]:
-        """Return microbatch, length and chunks of the file, and the numbers of the user."""
+    def numbers(
+        self, written: Mapping[str, int | Fraction], schedule: object = None
+    ) -> dict[str, int | Fraction]:
+        """Return microbatch, length and chunks of the file, and the numbers of the user.
+
+        Args:
+            written: by the user.
+            schedule: by the user as well; one without chunks has none of the file's.
+        """
         run = self.recipe.run
-        sizes = {"b": run.get("micro_batch"), "l": run.get("sequence"), "v": self._chunks}
+        chunks = self._chunks if schedule in (None, "interleaved") else None
+        sizes = {"b": run.get("micro_batch"), "l": run.get("sequence"), "v": chunks}
         return {name: size for name, size in sizes.items() if size is not None} | {**written}
 
     def options(
@@ -88,6 +111,50 @@ class Launched:
         if "M" not in numbers and not any(written.get(name) is not None for name in batches):
             options |= {name: run[name] for name in batches if name in run}
         return options | {name: one for name, one in written.items() if one is not None}
+
+    @cached_property
+    def whole(self) -> Launched:
+        """The same run before it is distributed: one rank, nothing of what a search chooses."""
+        run = {name: one for name, one in self.recipe.run.items() if name not in _CHOSEN}
+        own = Launched(self.path)
+        bare = replace(self.recipe, degrees={}, switches=(), run=run | {"ranks": 1})
+        own.__dict__["recipe"] = bare
+        return own
+
+    @property
+    def ranks(self) -> int | None:
+        """Ranks that the file says, or the product of its degrees where these say all of them."""
+        recipe = self.recipe
+        data = recipe.data_parallel
+        if "ranks" in recipe.run or data is None:
+            return recipe.run.get("ranks")
+        from symbolic_cost.importers.recipe import MODEL_RANKS
+
+        others = prod(recipe.degrees.get(name, 1) for name in (*MODEL_RANKS, "replicas"))
+        return data * others
+
+    @property
+    def global_batch(self) -> int | None:
+        """Sequences of a step that the file says, or that its microbatches make together."""
+        recipe, run = self.recipe, self.recipe.run
+        data = recipe.data_parallel
+        counts = (run.get("micro_batch"), run.get("microbatches"), data)
+        if "global_batch" in run or None in counts:
+            return run.get("global_batch")
+        return prod(counts) * recipe.degrees.get("replicas", 1)  # type: ignore[arg-type]  # known
+
+    @property
+    def dropped(self) -> str:
+        """What `whole` leaves out, as a note says it; empty where the file says none of it."""
+        recipe = self.recipe
+        said = [
+            f"{name} {recipe.run[key]}"
+            for key, name in _CHOSEN.items()
+            if recipe.run.get(key) and key != "global_batch"
+        ]
+        strategy = [f"strategy {recipe.strategy}"] if recipe.strategy else []
+        listed = ", ".join(strategy + said)
+        return listed and f"a search chooses what {self.path} says of {listed}"
 
     def overlaps(self, strategy: Strategy, runs: Stack | None) -> dict[str, Overlap]:
         """Return what the file hides of communication where its own software runs."""
@@ -146,6 +213,8 @@ class Launched:
 
 def launched(model: object) -> Launched | None:
     """Return the run of a launch file; None for all other models."""
+    if isinstance(model, Launched):
+        return model
     if not isinstance(model, str) or not Path(model).suffix:
         return None
     from symbolic_cost.importers.launch import is_launch_file

@@ -18,6 +18,7 @@ from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.jobs.quantities import (
     Quantity,
     fuller,
@@ -97,7 +98,7 @@ def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> C
     """Return where two quantities of a job are equal, as a symbol grows."""
     problems, run = Problems(), in_its_precision(run, left, right)
     one, other = (problems.attempt(quantity, run, name, cost) for name in (left, right))
-    variable = problems.attempt(symbol, by)
+    variable = problems.attempt(symbol, degree_names().get(by, by))
     problems.refuse()
     for side in (one, other):
         refuse_moved(side, variable.name)
@@ -195,7 +196,7 @@ def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
     """Return where a quantity of a job is least: in closed form, and among integers."""
     problems = Problems()
     it = problems.attempt(quantity, run, of)
-    variable = problems.attempt(symbol, by)
+    variable = problems.attempt(symbol, degree_names().get(by, by))
     problems.refuse()
     if is_made_anew(it, variable.name):
         return _rebuilt(run, it, variable.name, candidates)

@@ -283,3 +283,18 @@ def test_all_stages_stand_one_below_another():
 )
 def test_one_stage_is_asked_of_what_has_one(line):
     assert "--stage" in run(line, exit_code=2)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "comm gpt2 --strategy tp=2",
+        "solve memory==40GiB gpt2 --in l --set M=1",
+        "optimum gpt2 --of memory --in b --set M=1",
+    ],
+)
+def test_questions_of_a_job_take_its_stack(line):
+    done = CliRunner().invoke(main, [*line.split(), "--stack", "torchtitan"])
+    assert done.exit_code == 0, done.output
+    assert "bf16-fsdp, usual under stack torchtitan" in " ".join(done.output.split())
+    assert "unknown stack" in CliRunner().invoke(main, [*line.split(), "--stack", "no"]).output

@@ -284,3 +284,9 @@ def test_a_memory_is_told_in_the_bytes_of_its_precision():
     assert "bytes of precision bf16-mixed" in sheet.notes
     assert "bytes of precision bf16-mixed" not in sensitivity_sheet(gpt2, ["saved"]).notes
     assert crossing(gpt2, "weight_gradients", "memory", "l").sides[0].run.precise
+
+
+def test_a_degree_goes_by_the_name_of_its_strategy():
+    own = sc.job("llama-3-8b", "tp", {"b": 1, "l": 1024, "M": 1})
+    sizes = [best_size(own, "memory", by, range(1, 9)).integer for by in ("tp", "m1")]
+    assert sizes == [8, 8]
