@@ -116,10 +116,9 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
     more = 0
     Timed(base.setup).setting.timing  # noqa: B018 - refuses what the machine lacks
     walked = candidates(replace(space, b=(1,)), base.facts)
-    own, free = base, FREE  # as the search for the least memory, whose programs are there
-    if symbol not in FREE:
-        own = Subject(base.facts, lambda: replace(base.setup, machine=None))  # no times are derived
-        free = (*FREE, symbol)
+    timed = symbol in FREE  # as the search for the least memory, whose programs are there
+    own = base if timed else Subject(base.facts, lambda: replace(base.setup, machine=None))
+    free = FREE if timed else (*FREE, symbol)
     for shape, together in all_priced(own, walked.structures, free):
         columns = columns_of(walked, shape)
         for structure in together.priced:

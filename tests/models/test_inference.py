@@ -16,6 +16,7 @@ from symbolic_cost.models.bound import bound
 from symbolic_cost.models.compare import compare_conventions
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.decoders.families import DECODERS, symbolic
+from symbolic_cost.models.decoders.series import Timed
 from symbolic_cost.models.inference import (
     batch_that_fits,
     cached_bytes,
@@ -156,6 +157,7 @@ EXPANDED_ONCE = sorted(
     and Step.MASK in family.attention.core.steps
     and not family.mixers
     and family.reads.kinds is None
+    and not isinstance(family, Timed)
 )
 
 

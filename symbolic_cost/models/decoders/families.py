@@ -251,13 +251,17 @@ def symbolic(
 
     Raises:
         UnknownNameError: no such family; the closest are offered.
-        InputError: a family whose layers only a configuration tells apart.
+        InputError: a family of whose layers or sizes only a configuration tells.
     """
     family = decoder or looked_up("decoder family", name, DECODERS)
     if family.mixers or family.reads.kinds is not None:
         raise InputError(f"{name}: only a configuration says which layer is of which kind")
     kinds = symbolic_kinds(family.windows, family.sparse, family.sizes.n_layers)
-    return family.declare(name, kinds, shape, predicted)
+    model = family.declare(name, kinds, shape, predicted)
+    open_axes = ", ".join(axis for axis in family.own_axes if axis not in model.sizes)
+    if open_axes:
+        raise InputError(f"{name}: only a configuration says the sizes of {open_axes}")
+    return model
 
 
 declared = symbolic
