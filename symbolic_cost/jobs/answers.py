@@ -71,11 +71,12 @@ class Answer(NotebookTable):
         return self.setup.value(named_cost(quantity).total(rows))
 
     def frame(self) -> pd.DataFrame:
-        """Return the table for people as a frame: formulas and exact numbers as objects."""
+        """Return the table as a frame: whole formulas, exact numbers, and units beside numbers."""
         import pandas as pd
 
-        headings = [column.full_title for column in self.sheet.columns]
-        return pd.DataFrame(self.sheet.rows, columns=headings, dtype=object)
+        table = self.sheet.split
+        headings = [column.full_title for column in table.columns]
+        return pd.DataFrame(table.rows, columns=headings, dtype=object)
 
     def latex(self, caption: str = "", label: str = "", width: str = "article") -> str:
         """Return the table as LaTeX that fits its page: article, ieee, acm, neurips or a width."""

@@ -44,9 +44,11 @@ class StepEnds:
         """Define what happens once per step: sums of gradients, clipping, optimizer, gathers."""
         ends: dict[str, list[Expr]] = {name: [] for name in ENDS}
         hosting: list[Expr] = []
+        alone = self.setting.divided.placement.adds_up  # reduced when the last backward is done
         for stage, costs in stages.items():
             backward = self.to[f"{stage}.backward"] + self.to[f"{stage}.weight gradients"]
-            summed = self._once(f"{stage}.gradients", costs, Phase.BACKWARD_WEIGHT, backward)
+            beside = Integer(0) if alone else backward
+            summed = self._once(f"{stage}.gradients", costs, Phase.BACKWARD_WEIGHT, beside)
             ends["gradients"].append(summed)
             forward = self.to[f"{stage}.forward"]
             ends["weights"].append(self._once(f"{stage}.weights", costs, Phase.STEP, forward))

@@ -133,3 +133,10 @@ def test_a_share_of_all_is_a_hundred_percent():
 
     said = [_percent(Rational(share, 10**6)) for share in (999_000, 36_120, 1_234, 1)]
     assert said == ["100 %", "3.6 %", "0.12 %", "less than 0.001 %"]
+
+
+def test_frames_hold_numbers_and_their_units():
+    timed = sc.job("gpt2", "dp=8", {"b": 1}, system="h100", global_batch=8).time()
+    own = timed.frame().set_index("part").loc["step"]
+    assert own["value"] == pytest.approx(float(timed.step))
+    assert own["value unit"] == "s"

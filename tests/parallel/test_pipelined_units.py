@@ -80,3 +80,15 @@ def test_weights_that_backward_leaves_whole_are_told():
     assert any("backward leaves" in note for note in own.memory().sheet.notes)
     alone = own.replace(strategy="dp=4,zero=3")
     assert not any("backward leaves" in note for note in alone.memory().sheet.notes)
+
+
+def test_gradients_are_reduced_when_the_last_backward_is_done():
+    """Ranks that keep whole gradients reduce them beside that backward."""
+    waits = {}
+    for strategy in ("zero=1", "zero=3,reshard=1"):
+        own = sc.job("llama-3-8b", f"pp=4,dp=8,{strategy}", {"b": 1}, **IN_A_PIPELINE)
+        waits[strategy] = own.time().frame().set_index("part").loc["first.gradients", "value"]
+    assert waits["zero=3,reshard=1"] > 2 * waits["zero=1"]
+
+
+IN_A_PIPELINE = {"system": "h100", "stack": "torchtitan", "global_batch": 64}
