@@ -88,10 +88,16 @@ def _uneven(split: Split, bound: Split) -> str:
     axis = f"{split.path}: axis {split.axis} ({_with_value(split.size, size, split.axis)})"
     if isinstance(size, Fraction):
         return f"{axis} is not a whole number"
+    nearest = _neighbours(size, prod(degrees.values()))
+    if set(degrees) == {_SHARED}:
+        return f"{axis} is not divisible by the {degrees[_SHARED]} {_SHARING}; {nearest}"
     named = dict(split.degrees)
     by = " and ".join(f"{mesh} ({_with_value(named[mesh], n)})" for mesh, n in degrees.items())
     plural = "mesh axes" if len(degrees) > 1 else "mesh axis"
-    return f"{axis} is not divisible by {plural} {by}; {_neighbours(size, prod(degrees.values()))}"
+    return f"{axis} is not divisible by {plural} {by}; {nearest}"
+
+
+_SHARED, _SHARING = "kv", "ranks of tp that share a key/value head"
 
 
 def _with_value(expr: Expr, number: int | Fraction | Expr, known: str = "") -> str:

@@ -72,6 +72,11 @@ def test_heads_that_no_rank_divides_are_refused(hybrid):
         sc.job(hybrid, "tp=3", {"b": 1, "l": 64}).total("params")
 
 
+def test_more_ranks_than_query_heads_are_refused_in_words():
+    with pytest.raises(DivisibilityError, match="the 8 ranks of tp that share a key/value head"):
+        sc.job("llama-3-8b", "tp=64", {"b": 1, "l": 64}).total("params")
+
+
 def test_a_tower_of_no_images_hinders_no_strategy(tmp_path):
     """Its weights are there, and no positions that sequence parallelism would have to divide."""
     path = config(tmp_path, "qwen3_vl/a")
