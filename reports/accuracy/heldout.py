@@ -91,7 +91,7 @@ def _boxes(machines: Mapping[str, Mapping[str, Sequence[Timed]]]) -> dict[str, b
         f"{machine}, {name}": boxes.source([o.step for o in rows], [o.seconds for o in rows])
         for machine, sources in sorted(machines.items())
         for name, rows in sources.items()
-        if boxes.COMPUTING in [doubt.kind for doubt in rows[0].step.derived.doubts]
+        if sc.systems.COMPUTING in [doubt.kind for doubt in rows[0].step.derived.doubts]
     }
 
 

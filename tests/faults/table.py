@@ -497,14 +497,14 @@ FAULTS = (
     ),
     Fault(
         "ops/placement.py",
-        "stays = self.whole if again else {*self.whole}.difference(reduced)",
-        "stays = {*self.whole}.difference(reduced)",
+        "stays = self.whole if again else set(stored).difference(reduced)",
+        "stays = set(stored).difference(reduced)",
         (SHARDS,),
     ),
     Fault(
-        "parallel/strategy.py",
-        'if whole and self.degree("pp") != 1:',
-        "if whole:",
+        "parallel/table.py",
+        'if (units or placed.whole) and ranks.degree("pp") != 1:',
+        "if units or placed.whole:",
         (SHARDS,),
     ),
 )

@@ -91,7 +91,8 @@ def test_tied_weights_are_summed_once():
 def test_weights_tied_over_repeated_blocks_are_one():
     """A block that runs three times with the same weight; ranks gather it each time."""
     ops = (einsum("op", "x[b e], *@w[e f] -> y[b f]"),)
-    placement = Placement({"dp": 2}, {"b": ("dp",)}, {"weight": ("dp",)})
+    stored = dict.fromkeys(("weight", "weight_gradient"), ("dp",))
+    placement = Placement({"dp": 2}, {"b": ("dp",)}, stored)
     table = cost(model_of(ops, {"b": 4, "e": 3, "f": 5}, repeat=3), EXACT, placement)
     assert table.total(Quantity.PARAMETER) == 15
     assert table.total(Quantity.WEIGHT) == 15
