@@ -2,6 +2,8 @@
 
 Nobody reads them: one of each shape of a weight is there from the first backward pass on, experts
 and blocks share theirs. For example blocks of 80 layers have four, and a head of their stage one.
+Weights at different places of a block are taken to differ in shape: a shared expert as large as a
+routed one has its own here.
 """
 
 from __future__ import annotations
