@@ -306,8 +306,8 @@ class Memory:
 
         What backward recomputes at once is no more than there is: of every fourth block kept, three
         where the stage has three. The weights of one part are whole at a time, or all of them from
-        forward on. The optimizer converts gradients that are smaller than the
-        master weights, and makes some of its moments anew where every op runs on all weights.
+        forward on. The optimizer converts gradients that are smaller than the master weights, and
+        makes some of its moments anew where every op runs on all weights.
         """
         training, listed = self.training, tuple(parts)
         policy, every = precision(training.precision), training.recompute.every

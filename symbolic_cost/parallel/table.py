@@ -195,8 +195,8 @@ class Divided:
     @property
     def _held(self) -> tuple[object, ...]:
         """What says how long weights stay whole: microbatches of a pipeline find them so."""
-        adds_up = bool(self.ends or self.ranks.reshard) and self.stages != 1
-        return (self.ends, adds_up, self.ranks.reshard)
+        several = bool(self.ends or self.ranks.reshard) and self.stages != 1
+        return (self.ends, several, self.ranks.reshard)
 
     @property
     def split_model(self) -> Model:
