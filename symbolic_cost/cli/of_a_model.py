@@ -252,7 +252,7 @@ def roofline(*, model: str, system: str, precision: str, choices: Choices, out: 
     from symbolic_cost.systems.records import find_machine
     from symbolic_cost.systems.rooflines import roofline_points
 
-    work = choices.job(model)
+    work = choices.job(model, system=system)
     device = find_machine(system).device(precision)
     points = roofline_points(work.bound, device)
     title = f"{model} on {system}, {precision}"

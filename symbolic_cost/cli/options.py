@@ -55,8 +55,6 @@ class Choices:
         ties, settings = split_ties(self.settings)
         numbers = problems.attempt(parse_assignments, settings, degree_names())
         chosen = {**self.options, **options}
-        if "attention" not in self.typed:
-            del chosen["attention"]  # the stack says it
         if launched(model) is not None:  # what the user did not type, the file says
             for name in _OF_A_FILE - self.typed:
                 chosen.pop(name, None)
@@ -196,7 +194,8 @@ class Searched:
 
 def _choices(options: Options, _: Options) -> Options:
     typed = read_line(click.get_current_context()).typed
-    return {"choices": Choices(options.pop("settings"), options.pop("strategy"), options, typed)}
+    settings, strategy = options.pop("settings"), options.pop("strategy")
+    return {"choices": Choices(settings, strategy, typed_options(**options), typed)}
 
 
 def _line(options: Options, before: Options) -> Options:
@@ -275,11 +274,6 @@ def _output(options: Options, before: Options) -> Options:
     return {"out": out}
 
 
-def _trained(*, stack: str | None, **options: Any) -> Options:
-    """Return how a job is trained; a stack that nobody said is the usual one."""
-    return options | typed_options(stack=stack)
-
-
 def typed_options(**options: Any) -> Options:
     """Return the options that somebody said."""
     return {name: one for name, one in options.items() if one is not None}
@@ -287,7 +281,7 @@ def typed_options(**options: Any) -> Options:
 
 _BUNDLES: Mapping[str, Callable[[Options, Options], Options]] = {
     "costing": _choices,
-    "training": lambda options, _: {"trained": _trained(**options)},
+    "training": lambda options, _: {"trained": options},
     "sweeping": _line,
     "searched": _searched,
     "notated": _notated,

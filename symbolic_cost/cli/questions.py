@@ -190,8 +190,7 @@ def _step(model: str, asked: CostRequest, step: dict[str, Any]) -> Sheet:
         asked["strategy"],
         asked["numbers"],
         conventions=asked["conventions"] or "standard",
-        attention=asked["attention"] or "flash",
-        recompute=asked["recompute"],
+        **typed_options(**{name: asked[name] for name in ("attention", "stack", "recompute")}),
         **step,
     )
     return step_sheet(run)

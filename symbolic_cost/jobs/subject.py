@@ -31,7 +31,8 @@ class CostRequest(TypedDict, total=False):
     ties: sizes that others say, by symbol name, as {f: 4*e}.
     numbers: by symbol name.
     conventions: of counting; those of the notation, or standard.
-    attention: kernel; that of the notation, or flash.
+    attention: kernel; that of the stack if one is named, else of the notation, or flash.
+    stack: software that runs.
     recompute: policy.
     """
 
@@ -43,7 +44,8 @@ class CostRequest(TypedDict, total=False):
     numbers: Mapping[str, int | Fraction] | None
     conventions: str | None
     attention: str | None
-    recompute: str
+    stack: str | None
+    recompute: str | None
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,12 @@ def subject(
     """Return what a formula is about."""
     named = problems.attempt(named_cost, cost, asked.get("phase"))
     rules = asked.get("conventions") or letters.conventions or "standard"
-    kernel = asked.get("attention") or letters.attention or "flash"
 
     def make() -> Job:
-        recompute = asked.get("recompute") or "none"
-        more = {"conventions": rules, "attention": kernel, "recompute": recompute}
+        options = {name: asked.get(name) for name in ("attention", "stack", "recompute")}
+        if not options["stack"]:
+            options["attention"] = options["attention"] or letters.attention
+        more = {"conventions": rules} | {name: one for name, one in options.items() if one}
         own = tied(model, asked["ties"]) if asked.get("ties") else model
         return job(own, asked.get("strategy") or "", asked.get("numbers"), **more)  # type: ignore[arg-type]
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+import symbolic_cost as sc
 from symbolic_cost.cli import main
 
 
@@ -298,3 +299,42 @@ def test_questions_of_a_job_take_its_stack(line):
     assert done.exit_code == 0, done.output
     assert "bf16-fsdp, usual under stack torchtitan" in " ".join(done.output.split())
     assert "unknown stack" in CliRunner().invoke(main, [*line.split(), "--stack", "no"]).output
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("formula saved gpt2", "table gpt2 --columns saved", "tree gpt2 --of saved"),
+        *("scale saved gpt2 --in l", "crossover gpt2 attention.core mlp --in l"),
+        *("sensitivity gpt2 --of saved --set b=1", "dominance gpt2 attention.core mlp"),
+        *("check l gpt2 --of saved", "derive gpt2 --of saved", "roofline gpt2 --system h100"),
+        *("memory gpt2 --set M=1", "comm gpt2"),
+    ],
+)
+def test_a_stack_says_the_kernel_wherever_a_job_is_built(line):
+    """The sheet of formulas has it, too: it takes the same group of options."""
+    done = CliRunner().invoke(main, [*line.split(), "--stack", "megatron-2021"])
+    assert done.exit_code in (0, 1), done.output
+    assert "attention eager" in " ".join(done.output.split())
+    asked = CliRunner().invoke(
+        main, [*line.split(), "--stack", "megatron-2021", "--attention", "flash"]
+    )
+    assert "attention flash" in " ".join(asked.output.split())
+
+
+def test_a_roofline_refuses_a_stack_that_its_machine_does_not_run():
+    assert "stack nemo runs on gpus" in run(
+        "roofline gpt2 --system tpu-v5p --stack nemo", exit_code=2
+    )
+
+
+def test_a_derivation_of_a_launch_file_has_its_recomputation(tmp_path):
+    (tmp_path / "run.sh").write_text(
+        "python pretrain_gpt.py --num-layers 2 --hidden-size 64 --num-attention-heads 4 "
+        "--seq-length 128 --max-position-embeddings 128 --micro-batch-size 1 "
+        "--recompute-activations\n"
+    )
+    run_file = str(tmp_path / "run.sh")
+    derived = sc.derive(run_file, "saved")
+    assert derived.about.run.training == sc.job(run_file).training
+    assert derived.about.run.training.recompute.name == "selective"
