@@ -113,7 +113,6 @@ def is_launch_file(path: str | Path) -> bool:
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:
     text = read_text(path, LARGEST_FILE, path.name)
     if path.suffix in _SCRIPTS or text.startswith("#!"):
-        script.check_program(text, path.name)
         return _recognised(path.name, script.entries(text, path.name), (MEGATRON,))
     return _recognised(path.name, tree.entries(text, path.name), (*TREES, PUBLISHED))
 
@@ -187,8 +186,8 @@ class _Draft:
                 self.open += [] if usual or entry.key.startswith(known.free) else [entry.key]
             elif entry.branch and not self._said_outside(entry, entries):
                 self.problems.append(
-                    f"{entry.where}: stands in the branch of line {entry.branch}, and whether it "
-                    "is taken is not read: leave in the script what runs"
+                    f"{entry.where}: stands in the branch of {entry.branch}, and the script does "
+                    "not say whether it runs: leave in it what does"
                 )
             elif meant not in (None, "auto"):
                 self._set(target, replace(entry, value=meant))

@@ -21,14 +21,14 @@ class Entry:
     Args:
         key: as written, dotted where the file nests.
         line: where it stands, from 1.
-        branch: line on which the branch of a script begins in which it stands; 0 without one.
+        branch: where the branch of a script begins in which it stands, if that is not decided.
     """
 
     key: str
     value: Any
     line: int
     file: str
-    branch: int = 0
+    branch: str = ""
 
     @property
     def where(self) -> str:
