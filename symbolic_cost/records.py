@@ -18,11 +18,11 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, FrozenInstanceError, fields
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from inspect import get_annotations
 from operator import attrgetter
 from threading import RLock
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 _Class = type[Any]
@@ -52,7 +52,34 @@ def _dataclass(
         cls.__setattr__, cls.__delattr__ = _refusals(cls)
     cls.__dataclass_params__ = _params(frozen=frozen, eq=eq, kw_only=kw_only)
     setattr(cls, _FIELDS, _Pending(cls, _FIELDS, kw_only=kw_only))
+    if "__getstate__" not in cls.__dict__:
+        cls.__getstate__ = _sent  # type: ignore[assignment]  # as a method
     return cls
+
+
+def _sent(record: object) -> dict[str, object]:
+    """Return what of a record goes to another process: what it holds, and nothing worked out."""
+    cls = type(record)
+    return {
+        name: _ReadOnly(value) if isinstance(value, MappingProxyType) else value
+        for name, value in vars(record).items()
+        if not isinstance(getattr(cls, name, None), cached_property)
+    }
+
+
+class _ReadOnly:
+    """A read-only mapping on its way, which Python sends as no other value."""
+
+    def __init__(self, mapping: MappingProxyType[Any, Any]) -> None:
+        self._mapping = mapping
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return read_only, (dict(self._mapping),)
+
+
+def read_only(mapping: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    """Return a mapping that nobody changes."""
+    return MappingProxyType(mapping)
 
 
 def _replace(record: Any, /, **changes: object) -> Any:  # noqa: ANN401 - any record

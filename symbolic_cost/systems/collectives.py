@@ -7,6 +7,7 @@ in all of them cost bandwidth (alpha-beta model).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import cache, partial
 
 from sympy import Expr, Integer, ceiling, log
@@ -53,7 +54,7 @@ class Algorithm:
     name: str
     meaning: str
     source: str
-    rules: Mapping[CollectiveKind, tuple[Expr, Expr]]
+    rules: Mapping[CollectiveKind, tuple[Expr, Expr]] = field(hash=False)
 
     def steps(self, kind: CollectiveKind, size: Expr, ranks: Expr) -> Steps:
         """Return the steps of a collective."""
@@ -182,30 +183,55 @@ class Collectives:
         return self.rule(kind, size, hops)
 
 
-def flat(algorithm: Algorithm) -> Collectives:
-    """Return an algorithm that takes no notice of tiers: every step waits for the slowest link."""
+@dataclass(frozen=True)
+class _Flat:
+    """Takes no notice of tiers: every step waits for the slowest link."""
 
-    def rule(kind: CollectiveKind, size: Expr, hops: Hops) -> Expr:
-        steps = algorithm.steps(kind, size, _ranks(hops))
+    algorithm: Algorithm
+
+    def __call__(self, kind: CollectiveKind, size: Expr, hops: Hops) -> Expr:
+        steps = self.algorithm.steps(kind, size, _ranks(hops))
         latency = Max(*(Active(hop.ranks) * hop.link.latency for hop in hops))
         slowness = Max(*(Active(hop.ranks) / hop.link.bandwidth for hop in hops))
         return steps.count * latency + steps.sent * slowness
 
+
+@dataclass(frozen=True)
+class _Hierarchical:
+    """Runs in every tier, outer tiers on what inner ones have reduced."""
+
+    algorithm: Algorithm
+
+    def __call__(self, kind: CollectiveKind, size: Expr, hops: Hops) -> Expr:
+        terms, left = [], size
+        for hop in hops:
+            time = self.algorithm.time(kind, left, hop.ranks, hop.link)
+            terms.append(Active(hop.ranks) * time)
+            if kind in {_ALL_REDUCE, _SCATTER, _GATHER}:
+                left = left / hop.ranks
+        return Max(*terms) if kind is _SEND else add(*terms)
+
+
+@dataclass(frozen=True)
+class _TwoTiers:
+    """Rings on two tiers, whose members in one domain share some network interfaces each."""
+
+    nics: Expr
+
+    def __call__(self, kind: CollectiveKind, size: Expr, hops: Hops) -> Expr:
+        return _two_tiers(kind, size, hops, self.nics)
+
+
+def flat(algorithm: Algorithm) -> Collectives:
+    """Return an algorithm that takes no notice of tiers: every step waits for the slowest link."""
+    rule = _Flat(algorithm)
     return Collectives(algorithm.name, algorithm.meaning, algorithm.source, rule)
 
 
 def hierarchical(algorithm: Algorithm) -> Collectives:
     """Return an algorithm that runs in every tier, outer tiers on what inner ones have reduced."""
-
-    def rule(kind: CollectiveKind, size: Expr, hops: Hops) -> Expr:
-        terms, left = [], size
-        for hop in hops:
-            terms.append(Active(hop.ranks) * algorithm.time(kind, left, hop.ranks, hop.link))
-            if kind in {_ALL_REDUCE, _SCATTER, _GATHER}:
-                left = left / hop.ranks
-        return Max(*terms) if kind is _SEND else add(*terms)
-
     meaning = "reduce-scatter and all-gather inside a domain, the rest of the work between domains"
+    rule = _Hierarchical(algorithm)
     return Collectives(f"hierarchical {algorithm.name}", meaning, algorithm.source, rule)
 
 
@@ -227,7 +253,7 @@ def two_tier_rings(nics: Expr) -> Collectives:
         "two-tier rings",
         "rings whose members in one domain share its network interfaces",
         "subramanian-2024-head",
-        lambda kind, size, hops: _two_tiers(kind, size, hops, nics),
+        _TwoTiers(nics),
     )
 
 

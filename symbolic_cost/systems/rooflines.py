@@ -153,6 +153,14 @@ class Roofline:
         return self.rule(Times(compute, memory, levels, latency, launch))
 
 
+def _maximum(times: Times) -> Expr:
+    return times.launch + Max(times.compute, times.memory)
+
+
+def _launched(times: Times) -> Expr:
+    return Max(times.launch + times.compute, times.memory)
+
+
 def _ridge(times: Times) -> Expr:
     slow = times.memory + times.latency + add(*times.levels)
     return times.launch + Choice(AtLeast(times.compute, times.memory), times.compute, slow)
@@ -162,7 +170,7 @@ MAXIMUM = Roofline(
     "maximum",
     "computing and memory traffic overlap; the longer one counts; a launch before it",
     "williams-2009",
-    lambda times: times.launch + Max(times.compute, times.memory),
+    _maximum,
 )
 
 _ROOFLINES = (
@@ -171,7 +179,7 @@ _ROOFLINES = (
         "launched maximum",
         "as maximum, but memory traffic overlaps with the launch as well",
         "subramanian-2024-head",
-        lambda times: Max(times.launch + times.compute, times.memory),
+        _launched,
     ),
     Roofline(
         "ridge",
