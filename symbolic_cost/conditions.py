@@ -88,9 +88,13 @@ def _uneven(split: Split, bound: Split) -> str:
     axis = f"{split.path}: axis {split.axis} ({_with_value(split.size, size, split.axis)})"
     if isinstance(size, Fraction):
         return f"{axis} is not a whole number"
-    nearest = _neighbours(size, prod(degrees.values()))
     if set(degrees) == {_SHARED}:
-        return f"{axis} is not divisible by the {degrees[_SHARED]} {_SHARING}; {nearest}"
+        ranks = degrees[_SHARED]
+        return (
+            f"{axis} is not divisible by the {ranks} {_SHARING}; nearest numbers that share one "
+            f"{_divisors(size, ranks)}, as tp is at most the number of query heads"
+        )
+    nearest = _neighbours(size, prod(degrees.values()))
     named = dict(split.degrees)
     by = " and ".join(f"{mesh} ({_with_value(named[mesh], n)})" for mesh, n in degrees.items())
     plural = "mesh axes" if len(degrees) > 1 else "mesh axis"
@@ -108,10 +112,15 @@ def _neighbours(size: int, degree: int) -> str:
     """Name the sizes next to one that a degree divides, and the degrees next to one that divide."""
     below = size // degree * degree
     sizes = " or ".join(str(near) for near in (below, below + degree) if near)
+    return f"nearest size {sizes}, nearest degrees that divide {_divisors(size, degree)}"
+
+
+def _divisors(size: int, degree: int) -> str:
+    """Name the divisors of a size that are next to a degree."""
     searched = range(1, min(size, 2 * degree, _SEARCHED_DEGREES) + 1)
     divisors = [candidate for candidate in searched if size % candidate == 0]
     nearest = sorted(sorted(divisors, key=lambda d: abs(d - degree))[:_SHOWN_DEGREES])
-    return f"nearest size {sizes}, nearest degrees that divide {', '.join(map(str, nearest))}"
+    return ", ".join(map(str, nearest))
 
 
 def _value(number: Expr) -> int | Fraction:

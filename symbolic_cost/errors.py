@@ -6,6 +6,7 @@
         ├── DivisibilityError   a size is not divisible by the degree that splits it
         ├── PatternError        an op's pattern does not parse or contradicts itself
         ├── PlacementError      axes and mesh axes do not go together
+        ├── NothingFitsError    the input is accepted: nothing is the answer, and this is nearest
         └── ConventionError     a convention has no answer, or tables of two are mixed
 
 Every refusal of an input lists all that is wrong with it.
@@ -68,6 +69,10 @@ class PatternError(InputError):
 
 class PlacementError(InputError):
     """Axes and mesh axes that do not go together."""
+
+
+class NothingFitsError(InputError):
+    """A question that was understood, of which nothing is the answer: what is nearest, and why."""
 
 
 class ConventionError(InputError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -13,7 +13,7 @@ from symbolic_cost.cache import names_a_file
 from symbolic_cost.cli.contradictions import DRAWS, checked_form, read_line
 from symbolic_cost.cli.declared import parameters
 from symbolic_cost.emit.plots import is_picture, write_picture
-from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.errors import InputError, NothingFitsError, Problems
 from symbolic_cost.grouping import grouped
 from symbolic_cost.records import dataclass
 
@@ -105,6 +105,14 @@ class Output:
 
         self.text(render(sheet, self.form))
 
+    def nothing(self, error: NothingFitsError) -> None:
+        """Print that nothing is the answer, and what is nearest; no file is written."""
+        from symbolic_cost.emit import sheet
+
+        columns = sheet.headed("what is nearest")
+        rows = tuple((problem,) for problem in error.problems)
+        click.echo(sheet.render(sheet.Sheet("Nothing fits", columns, rows), self.form))
+
     def text(self, text: str | bytes) -> None:
         """Print a text, or write it to the file, whole or not at all."""
         if self.file is None:
@@ -114,6 +122,11 @@ class Output:
 
         whole = isinstance(text, bytes) or text.endswith("\n")
         write_whole(self.file, text if whole else f"{text!s}\n")
+
+
+def nothing_fits() -> NoReturn:
+    """End a command whose answer is that nothing is as it was asked for."""
+    click.get_current_context().exit(1)
 
 
 def every_stage(choices: Choices) -> Choices:
@@ -315,7 +328,13 @@ def command(
             for group in filter(_BUNDLES.__contains__, groups):
                 taken = {one: arguments.pop(one) for one in groups[group]}
                 arguments |= _BUNDLES[group](taken, arguments)
-            return function(**arguments)
+            try:
+                return function(**arguments)
+            except NothingFitsError as error:
+                if "out" not in arguments:
+                    raise
+                arguments["out"].nothing(error)
+                nothing_fits()
 
         params = [one for _, one in listed]
         return click.command(name.rpartition(" ")[2], cls, params=params, **settings)(bundled)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from symbolic_cost.cli.options import Output, Searched, command
-from symbolic_cost.errors import Problems
+from symbolic_cost.cli.options import Output, Searched, command, nothing_fits
+from symbolic_cost.errors import InputError, NothingFitsError, Problems
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.lines import Line
@@ -38,7 +38,8 @@ def search(
 
     For example: symbolic-cost search gpt3-175b --system a100-80gb --gpus 512 --global-batch 512
 
-    Of a launch file everything is taken but its strategy and its microbatch, which are chosen.
+    Of a launch file everything is taken but its strategy and its microbatch, which are chosen. The
+    exit code is 1 if nothing fits; what is nearest is told.
 
     With --prove the best is that of every combination with sizes and rates that vary, by branch
     and bound: --prove --vary "l=1024:8192:x2 beta=1e10:1e11:x1.1" --objective throughput
@@ -62,16 +63,20 @@ def search(
 
         done = proof(base, usual(base.facts, space, chosen), varied, objective)
         out.sheet(proof_sheet(done))
-        return
-    outcome = search_of(base, space, chosen, objective=objective, top=top)
-    out.sheet(search_sheet(outcome, explain=explain))
+        found = done.candidate is not None
+    else:
+        outcome = search_of(base, space, chosen, objective=objective, top=top)
+        out.sheet(search_sheet(outcome, explain=explain))
+        found = bool(outcome.best)
+    if not found:
+        nothing_fits()
 
 
 @command("fit")
 def fit(*, of: Searched, global_batch: int | None, symbols: str, out: Output) -> None:
     """Say whether MODEL fits on so many GPUs, and the largest length, microbatch or depth that do.
 
-    Of what --choose leaves open, zero is 1 or 3 and sp is on.
+    Of what --choose leaves open, zero is 1 or 3 and sp is on. The exit code is 1 if it does not fit.
 
     For example: symbolic-cost fit llama-3-70b --system h100 --gpus 64
     """
@@ -83,7 +88,10 @@ def fit(*, of: Searched, global_batch: int | None, symbols: str, out: Output) ->
     run, chosen = of.job(problems)
     problems.refuse()
     names = tuple(name.strip() for name in symbols.split(","))
-    out.sheet(fits_sheet(fit(run, gpus, batch, symbols=names, choose=chosen)))
+    fits = fit(run, gpus, batch, symbols=names, choose=chosen)
+    out.sheet(fits_sheet(fits))
+    if not fits:
+        nothing_fits()
 
 
 @command("sweep")
@@ -91,7 +99,8 @@ def sweep(*, by: str, top: int | None, histogram: str, line: Line, out: Output) 
     """Evaluate MODEL for every combination of the values of --vary.
 
     -o FILE.parquet (or .csv, .jsonl) writes the rows in base units: all that count, or the best
-    with --top. A sweep that was interrupted goes on where it was.
+    with --top. A sweep that was interrupted goes on where it was. The exit code is 1 if nothing
+    satisfies --where; what is nearest is told.
 
     For example: symbolic-cost sweep llama-3-70b --system h100 --gpus 1024 --global-batch 1024
     --vary tp=1:16:x2 pp=1:16:x2 l=2048,8192 --where "memory < 80 GiB" --top 20
@@ -111,7 +120,7 @@ def sweep(*, by: str, top: int | None, histogram: str, line: Line, out: Output) 
 def pareto(*, axes: tuple[str, ...], line: Line, out: Output) -> None:
     """Find the combinations that no other beats in both figures; -o FILE.svg draws them.
 
-    The cost is in device seconds of one token.
+    The cost is in device seconds of one token. The exit code is 1 if nothing satisfies --where.
 
     For example: symbolic-cost pareto llama-3-70b --system h100 --global-batch 1024
     --vary gpus=256,512,1024 tp=1:8:x2 pp=1:16:x2 -o pareto.svg
@@ -152,12 +161,12 @@ def serve_plan(
 ) -> None:
     """Plan how to serve MODEL: engines, sequences in flight, throughput, TTFT, ITL, what binds.
 
-    MODEL is a name or the path of a config.json: decoders, mixtures, Mamba and hybrids of both.
+    MODEL is a name or the path of a config.json: decoders, mixtures, Mamba and hybrids of both. The
+    exit code is 1 if nothing meets the targets; what is nearest is told.
 
     For example: symbolic-cost serve-plan llama-3-70b --system h100 --gpus 8 --input 2000
     --output 500 --itl 50ms
     """
-    from symbolic_cost.errors import Problems
     from symbolic_cost.serving.plan import serve_plan
 
     problems = Problems()
@@ -176,7 +185,13 @@ def serve_plan(
     options["prefix_reading"] = "cascade" if cascade else "each"
     options["chunk"] = int(chunk) if re.fullmatch("[0-9]{1,9}", chunk) else chunk
     run = partial(serve_plan, model, system, gpus, **options)  # type: ignore[arg-type]  # of click
-    plans = problems.attempt(run)
+    try:
+        plans = run()
+    except NothingFitsError:
+        problems.refuse()
+        raise
+    except InputError as error:
+        problems.texts += error.problems
     problems.refuse()
     _output(plans, price, out, pareto=pareto)
 
@@ -196,7 +211,7 @@ def _output(plans: Plans, price: float | None, out: Output, *, pareto: bool) -> 
 
 def _number(name: str, text: str, units: dict[str, float]) -> float:
     """Read a positive number with a unit."""
-    from symbolic_cost.errors import InputError, quote
+    from symbolic_cost.errors import quote
 
     match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([a-z/]{0,3})", text.strip())
     if match is None or match[2] not in units or float(match[1]) == 0:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from symbolic_cost.emit.sheet import Sheet, headed
+from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.objectives import MEMORY, OBJECTIVES
 from symbolic_cost.explore.proven import Proof
-from symbolic_cost.explore.search_table import options_text, title
+from symbolic_cost.explore.search_table import nothing, options_text, title
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.units import Unit, human
 
@@ -44,6 +45,8 @@ def _notes(done: Proof) -> Iterator[str]:
     if done.candidate is None:
         word = "proven" if done.proven else "not proven, the search gave up"
         yield f"{word}: no candidate is legal and fits; {looked}"
+        if not done.vary:
+            yield from nothing(searched(done.subject, done.space, "memory", 1))
     elif done.proven:
         yield f"proven: no candidate is {side} {_limit(done)}; {looked}"
     else:

@@ -92,7 +92,7 @@ def _notes(outcome: Search) -> Iterator[str]:
         flags = megatron_flags(outcome, first)
         yield f"Megatron-LM: {flags}" if flags else "Megatron-LM: no flags for this strategy"
     else:
-        yield from _nothing(outcome)
+        yield from nothing(outcome)
 
 
 def _chosen(outcome: Search) -> str:
@@ -161,7 +161,7 @@ def _signed(seconds: float) -> str:
     return f"{sign}{human(Fraction(abs(seconds)), Unit.SECOND)}"
 
 
-def _nothing(outcome: Search) -> Iterator[str]:
+def nothing(outcome: Search) -> Iterator[str]:
     """Say how near the nearest is, and what takes its memory."""
     if outcome.smallest is None:
         yield "nothing is legal: no candidate meets every condition"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, Problems, quote
+from symbolic_cost.errors import NothingFitsError, Problems, quote
 from symbolic_cost.explore.evaluation import Evaluation
 from symbolic_cost.explore.formats import ending, typed
 from symbolic_cost.explore.grammar import parsed
@@ -146,7 +146,7 @@ class Sweeping:
             result = store.total(self.asked)
             try:
                 self._refuse_nothing(result)
-            except InputError:
+            except NothingFitsError:
                 store.remove()
                 raise
             best = self._best(result)
@@ -203,10 +203,10 @@ class Sweeping:
             return
         summary = self._summary(result, None)
         if not result.legal or self.asked.where is None:
-            raise InputError("no candidate is legal: " + "; ".join(summary.lines))
+            raise NothingFitsError("no candidate is legal: " + "; ".join(summary.lines))
         row, failures = Evaluation(self.plan, self.asked).failures(result.nearest[1])
         named = ", ".join(f"{n}={_number(row[n])}" for n in self.varied_names if n in row)
-        raise InputError(
+        raise NothingFitsError(
             f"nothing satisfies {quote(self.asked.where.text, 200)}; nearest of {result.legal:,} "
             f"legal candidates is {named}: {'; '.join(failures)}"
         )

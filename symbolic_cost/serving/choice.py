@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from functools import partial
 from math import ceil, inf, sqrt
 
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, NothingFitsError
 from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine_numbers import MOST_SEQUENCES, USED, Clock, Sized
 from symbolic_cost.serving.load import Load, Targets
@@ -128,7 +128,7 @@ class Miss:
     words: str
 
 
-class MissedError(InputError):
+class MissedError(NothingFitsError):
     """No plan of an engine meets the targets.
 
     Args:
@@ -189,7 +189,7 @@ class Choice:
                 sized.engine.stages
             )
             room = USED * float(sized.engine.machine.usable.value)
-            raise InputError(
+            raise NothingFitsError(
                 f"does not fit: {need / 2**30:.1f} GiB of weights and one sequence on a rank that "
                 f"has {room / 2**30:.1f} GiB for them"
             )

@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from symbolic_cost.checking import checked
-from symbolic_cost.errors import InputError, Problems, SymbolicCostError, looked_up, quote
+from symbolic_cost.errors import (
+    InputError,
+    NothingFitsError,
+    Problems,
+    SymbolicCostError,
+    looked_up,
+    quote,
+)
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.inference import Declare
@@ -99,7 +106,8 @@ def serve_plan(
             free of time where none is given.
 
     Raises:
-        InputError: every option that is refused, or nothing serves: what is nearest, and why.
+        InputError: every option that is refused; or `NothingFitsError`, where nothing serves: what
+            is nearest, and why.
 
     >>> best = serve_plan("llama-3-8b", "h100", 1, prompt=500, answer=100, strategy="tp=1").best[0]
     >>> best.binds, best.chunk, round(best.itl, 2)  # s
@@ -222,7 +230,8 @@ def _best(
             _look_apart(looked, asked, firsts, known[strategy_name(one)])
     if not looked.plans:
         where = f"{engine.name} on {asked.gpus} of {engine.machine.name}"
-        raise InputError(_nothing(where, looked.refused, looked.misses))
+        error = NothingFitsError if looked.runs else InputError
+        raise error(_nothing(where, looked.refused, looked.misses))
     best: dict[object, Plan] = {}
     for plan in sorted(looked.plans, key=lambda plan: (-round(plan.tokens, 6), plan.itl)):
         best.setdefault((strategy_name(plan.sized.engine.strategy), plan.apart is None), plan)
@@ -262,12 +271,14 @@ class _Looked:
 
     Attributes:
         misses: what came nearest to the targets, by name.
+        runs: whether any could run, on ranks that hold more or are faster.
     """
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []
         self.refused: dict[str, str] = {}
         self.misses: dict[str, Miss] = {}
+        self.runs = False
 
     @contextmanager
     def at(self, name: str) -> Iterator[None]:
@@ -279,8 +290,10 @@ class _Looked:
             if missed.nearest.excess <= nearest.excess:
                 self.misses[name] = missed.nearest
                 self.refused[name] = str(missed)
+            self.runs = True
         except InputError as error:
             self.refused[name] = "; ".join(error.problems)
+            self.runs = self.runs or isinstance(error, NothingFitsError)
         except SymbolicCostError as error:
             self.refused[name] = str(error)
 

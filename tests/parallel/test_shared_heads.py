@@ -75,6 +75,10 @@ def test_heads_that_no_rank_divides_are_refused(hybrid):
 def test_more_ranks_than_query_heads_are_refused_in_words():
     with pytest.raises(DivisibilityError, match="the 8 ranks of tp that share a key/value head"):
         sc.job("llama-3-8b", "tp=64", {"b": 1, "l": 64}).total("params")
+    with pytest.raises(
+        DivisibilityError, match="share one 1, as tp is at most the number of query"
+    ):
+        sc.job("deepseek-v3", "tp=256", {"b": 1, "l": 64}).total("params")
 
 
 def test_a_tower_of_no_images_hinders_no_strategy(tmp_path):
