@@ -76,7 +76,8 @@ def search(
 def fit(*, of: Searched, global_batch: int | None, symbols: str, out: Output) -> None:
     """Say whether MODEL fits on so many GPUs, and the largest length, microbatch or depth that do.
 
-    Of what --choose leaves open, zero is 1 or 3 and sp is on. The exit code is 1 if it does not fit.
+    Of what --choose leaves open, zero is 1 or 3 and sp is on. The exit code is 1 if it does not
+    fit.
 
     For example: symbolic-cost fit llama-3-70b --system h100 --gpus 64
     """
