@@ -245,6 +245,21 @@ class Flat:
 
 
 @dataclass(frozen=True)
+class Some:
+    """So many of the channels at hand."""
+
+    channels: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, *places = trail.at.axes
+        known = trail.length(channel)
+        if self.channels > known:
+            refuse([f"{name}: {self.channels} of {known} channels"])
+        axes = (batch, trail.new_axis("c", self.channels), *places)
+        trail.pointwise(name, "copy", axes=axes, laid=[channel])
+
+
+@dataclass(frozen=True)
 class Turned:
     """The positions of a sequence as its channels, and its channels as positions."""
 

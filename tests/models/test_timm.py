@@ -110,6 +110,7 @@ def test_blocks_that_are_not_words_are_refused(changes, said):
         ("mean c8k3", "a window of .* on 0 axes of positions"),
         ("mean win1w4", "windows lie on maps, of two axes and not 0"),
         ("turn", "one axis of positions is turned, not 2"),
+        ("c8 part9", "9 of 8 channels"),
         ("9999x(9999x(c3))", "5000 layers"),
         ("(" * 30, "20 deep are accepted"),
     ],
@@ -193,6 +194,13 @@ def test_networks_without_heads_are_not_split():
         ("eca_nfnet_l0", 1000, 64, 2606553600),
         ("gmlp_ti16_224", 1000, 224, 7935399936),
         ("maxvit_tiny_tf_224", 1000, 224, 73882507200),
+        ("mambaout_femto", 10, 160, 9479189376),
+        ("convformer_s18", 10, 160, 71124596736),
+        ("caformer_s18", 7, 97, 9828993024),
+        ("poolformerv2_s12", 10, 160, 5516113920),
+        ("repvit_m0_9", 0, 150, 4104359904),
+        ("cs3se_edgenet_x", 10, 160, 26955770880),
+        ("cspresnext50", 10, 160, 16598753280),
     ],
 )
 def test_training_is_exact(name, classes, side, train):

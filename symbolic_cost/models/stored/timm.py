@@ -6,7 +6,8 @@ word in braces for a number that is the field of that name; `fields` that all si
 one; how tokens are pooled (`pool`, the mean unless it says); whether each position has its own
 weights (`placed`), so that images have one size; and whether the first convolution rounds halves
 otherwise than that of Hugging Face (`halved`). A record of `timm_written.toml` writes its `layers`
-out in words (vision/written.py), with columns in braces and `words` of its own.
+out in words (vision/written.py), with columns in braces and `words` of its own, of which `top`
+stands before classes alone.
 """
 
 import re
@@ -39,7 +40,7 @@ def timm_config(source: Document) -> dict[str, Any]:
     problems = [f"{source.where(k)} is not understood" for k in values if k not in _READ]
     if values.get("model_args"):
         problems.append(f"{source.where('model_args')}: {quote(values['model_args'])} is not read")
-    found = _record_of(name)
+    found = _record_of(name, bare=values["num_classes"] == 0)
     if found is None:
         refused = unknown("architecture of timm", name, _names())
         problems.append(f"{source.where('architecture')}: {refused}")
@@ -59,7 +60,7 @@ def spelt(name: str) -> dict[str, Any] | None:
     return found and found[1]
 
 
-def _record_of(name: str) -> tuple[Mapping[str, Any], dict[str, Any]] | None:
+def _record_of(name: str, *, bare: bool = False) -> tuple[Mapping[str, Any], dict[str, Any]] | None:
     for pattern, record in _patterns():
         match = pattern.fullmatch(name)
         if match is not None:
@@ -68,18 +69,20 @@ def _record_of(name: str) -> tuple[Mapping[str, Any], dict[str, Any]] | None:
             sides = {key: int(number) for key, number in numbers.items()}
             fields = {**record.get("fields", {}), **own, **sides}
             if "layers" in record:
-                fields = {**record.get("fields", {}), "layers": _written(record, own | numbers)}
+                layers = _written(record, own | numbers, bare=bare)
+                fields = {**record.get("fields", {}), "layers": layers}
                 side = {**own, **sides}.get("image_size")
                 fields |= {"image_size": side} if side else {}
             return record, {"model_type": record["model_type"], **fields}
     return None
 
 
-def _written(record: Mapping[str, Any], named: Mapping[str, Any]) -> str:
+def _written(record: Mapping[str, Any], named: Mapping[str, Any], *, bare: bool) -> str:
     """Return the layers of a record that writes them out, as its columns and numbers say."""
     text = record["layers"].format_map(named)
+    words = {**record.get("words", {}), **({"top": ""} if bare else {})}
     for _ in range(2):  # columns may hold words as well
-        for word, meaning in record.get("words", {}).items():
+        for word, meaning in words.items():
             text = re.sub(rf"(?<!\S){word}\(([^()]*)\)", partial(_replaced, meaning), text)
     return " ".join(text.split())
 

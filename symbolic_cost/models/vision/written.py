@@ -4,9 +4,9 @@ A word is a layer: c64k3s2 is a convolution to 64 channels of kernel 3 and strid
 channel alone, m96 a product of the channels of every position, f384 one to inner features, attn12
 attention of 12 heads, heads12 one without a product at its end, win3w7 one in windows of 7 a side
 with biases of distances, which look3w7 looks up by products, max3s2 a pool, ceil3s2 one that counts
-what is left over at the end, ln a norm, gelu a function. Marks follow: p padding of so many, v of
-none, t of as many as keep the map; g groups; b a bias, q one of queries and values; n a batch norm
-and a the activation of the network.
+what is left over at the end, part48 so many of the channels, ln a norm, lns one without a shift,
+gelu a function. Marks follow: p padding of so many, v of none, t of as many as keep the map; g
+groups; b a bias, q one of queries and values; n a batch norm and a the activation of the network.
 
 Groups of words: `6*( .. )` runs six times and keeps the shape of the map, `2x( .. )` need not;
 `[ .. | .. ]` adds what a shortcut makes, or the map itself; `gate( .. )` multiplies every channel;
@@ -46,7 +46,7 @@ from symbolic_cost.layers.maps import (
 )
 from symbolic_cost.layers.mask_heads import Scalar
 from symbolic_cost.layers.pyramid import FirstPosition, Grouped, Squeeze, Token
-from symbolic_cost.layers.skips import Branches, Flat, Gate, Lined, Turned
+from symbolic_cost.layers.skips import Branches, Flat, Gate, Lined, Some, Turned
 from symbolic_cost.layers.unet import Repeated
 from symbolic_cost.layers.upsampling import Pool
 from symbolic_cost.layers.window_attention import Looked, Windowed
@@ -235,6 +235,8 @@ _PLAIN: Mapping[str, Layer] = MappingProxyType(
         "bn": BatchNorm(),
         "ln": Normed(),
         "gn": Normed("group_norm", "both"),
+        "lns": Normed(learned=("scale",)),
+        "gns": Normed("group_norm", "both", learned=("scale",)),
         "gain": Scalar("mul"),
         "offset": Scalar(),
         "rms": Normed("rms_norm", learned=("scale",)),
@@ -268,6 +270,7 @@ _SIZED: Mapping[str, tuple[str, Callable[[int, _Marks], Layer]]] = MappingProxyT
         "se": ("", lambda size, _: Squeeze(size)),
         "eca": ("", _beside),
         "token": ("", lambda size, _: Token(size)),
+        "part": ("", lambda size, _: Some(size)),
     }
 )
 """Words with a size: the marks that may follow it, and what makes the layer."""
