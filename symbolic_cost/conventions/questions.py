@@ -22,6 +22,7 @@ class Role(StrEnum):
     """What the elements of a tensor hold; decides their size."""
 
     VALUE = "value"
+    FACTOR = "factor"
     SINGLE = "single"
     CAST = "cast"
     MASK = "mask"
@@ -39,6 +40,8 @@ class ElementSizes:
 
     Args:
         value: activations and their gradients.
+        factor: copies of values that products with hidden matrices keep for those of backward;
+            they keep the values themselves unless given.
         statistic: saved statistics of rows (mean, reciprocal deviation, log-sum-exp).
         moment: saved mean and reciprocal deviation of a layer norm; as statistic unless given.
         buffer: constants that belong to the model, such as the numbers of positions.
@@ -63,6 +66,7 @@ class ElementSizes:
     gathered: Expr | None = None
     reduced: Expr | None = None
     others: Expr | None = None
+    factor: Expr | None = None
 
     def moved(self, role: Role) -> Expr:
         """Return the bytes of one element between ranks."""

@@ -12,9 +12,10 @@ from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.elementwise import Elementwise
 from symbolic_cost.ops.flow import Flow
-from symbolic_cost.ops.op import Kernel, Op
+from symbolic_cost.ops.op import Kernel, Op, Use
 from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.records import replace
 
 _MOVED = frozenset({Quantity.READ, Quantity.WRITE, Quantity.ACTIVATION_GRADIENT})
 
@@ -128,11 +129,15 @@ def book_saved(book: Book, flow: Flow) -> None:
         region = book.region(op)
         saved = _saved(op, book.conventions)
         needed = (*saved, *_uncast(book, op)) if region is None else op.inputs
+        narrow = region is None and _is_narrow(op, book.conventions)
         for operand in needed:
             stored = flow.kept_as.get(operand.tensor, operand)
             region_of = made_in.get(stored.tensor)
             if region is not None and (region_of == region or stored.tensor.startswith("@")):
                 continue
+            once = stored.tensor in shared and not narrow
+            if narrow:
+                stored = _factor(stored)
             elsewhere = stored.tensor in book.part.saved_before
             if (
                 stored.tensor not in booked
@@ -140,13 +145,25 @@ def book_saved(book: Book, flow: Flow) -> None:
                 and not book.recompute.drops(region_of)
             ):
                 booked.add(stored.tensor)
-                own = book.unrepeated() if stored.tensor in shared else book
+                own = book.unrepeated() if once else book
                 own.bytes(op, Phase.FORWARD, Quantity.SAVED, stored)
             if region is None and operand.tensor not in whole:
                 whole.add(operand.tensor)
                 phase = Phase.BACKWARD_WEIGHT if op.weights else Phase.BACKWARD_INPUT
                 for move in flow.gathers.get(operand.tensor, ()):
                     book.move(op, phase, move, operand)
+
+
+def _is_narrow(op: Op, conventions: Conventions) -> bool:
+    """Tell whether an op keeps a copy of its input in few bits: a product with a hidden matrix."""
+    if conventions.sizes.factor is None or op.use is not Use.PRODUCT or not op.movable:
+        return False
+    return any(one.is_weight and one.stored is None for one in op.pattern.inputs)
+
+
+def _factor(operand: Operand) -> Operand:
+    """Return the copy of a value in few bits, which one product with it keeps for all."""
+    return replace(operand, tensor=f"{operand.tensor}.factor", role=Role.FACTOR)
 
 
 def taken_by_all(part: Part) -> set[str]:

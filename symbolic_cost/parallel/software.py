@@ -11,6 +11,7 @@ from symbolic_cost.ops.pattern import is_tied
 from symbolic_cost.records import dataclass, replace
 
 IN_PLACE = "in place"
+_OF_LOGITS = (IN_PLACE, "beside")
 LOSS, _AS_LOGITS = "cross_entropy", "cross_entropy_values"
 
 
@@ -49,8 +50,8 @@ class Software:
 
     Args:
         loss: "fused" where its gradient takes the place of what it kept, "apart" where PyTorch's
-            ops make one of the likelihoods and one of the logits, "in place" where logits are
-            kept as they are and their gradient takes their place.
+            ops make one of the likelihoods and one of the logits; where logits are kept as they
+            are, "in place" if their gradient takes their place, else "beside".
         gradients: "kept" from step to step, or "made" by the first microbatch of each.
         making: of a microbatch's gradient of a weight.
         updates: of the optimizer: "fused", or "foreach": op by op on all weights.
@@ -88,7 +89,7 @@ class Software:
 
     def counted(self, conventions: Conventions) -> Conventions:
         """Return conventions with what its kernels keep for backward."""
-        kept = {LOSS: _AS_LOGITS} if self.loss == IN_PLACE else {}
+        kept = {LOSS: _AS_LOGITS} if self.loss in _OF_LOGITS else {}
         if not kept and not self.joined:
             return conventions
         kept_as = {**conventions.kept_as, **kept}

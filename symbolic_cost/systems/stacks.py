@@ -100,7 +100,7 @@ class Stack:
         weight_gradients: "kept" from step to step in buffers of their own, or "made" by the first
             microbatch of each step as the weights' own.
         loss: "fused" where its gradient takes the place of what it kept, "in place" where that is
-            the logits, else "apart": op by op.
+            the logits, "beside" where the gradient is beside them, else "apart": op by op.
         updates: of the optimizer, "fused" in one pass, or "foreach": op by op on all weights.
         ends: what of the units that are gathered and reduced is no block: "apart", part by part,
             or all of it the "root".
