@@ -204,6 +204,8 @@ class Conventions(NotebookTable):
         kept_as: elementwise functions that save for backward what another one does.
         joined: names of ops of one scope that are one kernel, group by group; what one of them
             hands to another alone is not kept.
+        absorbed: ends of paths of ops that run inside the kernels of their neighbours: one that
+            scales the rows of a product scales those of its input, and keeps no product.
     """
 
     name: str
@@ -230,6 +232,7 @@ class Conventions(NotebookTable):
     unseen: frozenset[str] = frozenset()
     kept_as: Mapping[str, str] = field(default_factory=dict)
     joined: tuple[tuple[str, ...], ...] = ()
+    absorbed: tuple[str, ...] = ()
 
     def contraction_of(self, kind: str) -> Lambda:
         """Return the FLOP per result element of a sum of n products in an op kind."""

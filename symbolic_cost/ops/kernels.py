@@ -10,7 +10,7 @@ from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Re
 from symbolic_cost.ledger import BACKWARD, Phase, Quantity
 from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.einsum import Einsum
-from symbolic_cost.ops.elementwise import Elementwise
+from symbolic_cost.ops.elementwise import BETWEEN, Elementwise
 from symbolic_cost.ops.flow import Flow
 from symbolic_cost.ops.op import Kernel, Op, Use
 from symbolic_cost.ops.part import Part
@@ -90,7 +90,8 @@ def _handed_inside(part: Part, conventions: Conventions) -> set[str]:
 
     An activation and the product with its gate, as one kernel, keep what comes in, from which
     backward makes the activation anew. One that keeps its result in place of what comes in, as a
-    sigmoid does, has nothing to make it of: that is kept, of the same size.
+    sigmoid does, has nothing to make it of: that is kept, of the same size. What an op that keeps
+    its inputs makes on the way, as relu(x) of relu(x)^2, is made anew as well.
     """
     inside: set[str] = set()
     for names in conventions.joined:
@@ -105,11 +106,21 @@ def _handed_inside(part: Part, conventions: Conventions) -> set[str]:
             taken = {one.tensor for op in ops for one in op.inputs}
             others = {one.tensor for op in part.ops if op not in ops for one in op.inputs}
             inside |= (made & taken) - others
+            again = (op for op in ops if {*op.inputs} <= {*_saved(op, conventions)})
+            inside |= {f"{one.tensor}{BETWEEN}" for op in again for one in op.outputs}
     return inside
 
 
 def _saved(op: Op, conventions: Conventions) -> tuple[Operand, ...]:
-    return op.counted_as(conventions.kept_as).saves()
+    """Return what an op keeps; an absorbed one that scales rows keeps their factors alone.
+
+    Expert rows y = a W that are weighed as w y are the products of the rows w a.
+    """
+    saved = op.counted_as(conventions.kept_as).saves()
+    if not op.path.endswith(conventions.absorbed):
+        return saved
+    wide = max((len(one.axes) for one in op.outputs), default=0)
+    return tuple(one for one in saved if len(one.axes) < wide) or saved
 
 
 def book_saved(book: Book, flow: Flow) -> None:

@@ -57,6 +57,7 @@ class Software:
         updates: of the optimizer: "fused", or "foreach": op by op on all weights.
         ends: what of FSDP's units is no block: "apart", part by part, or all of it the "root".
         joined: names of ops of one scope that are one kernel, group by group.
+        absorbed: ends of paths of ops that run inside the kernels of their neighbours.
     """
 
     loss: str = "fused"
@@ -65,6 +66,7 @@ class Software:
     updates: str = "fused"
     ends: str = "apart"
     joined: tuple[tuple[str, ...], ...] = ()
+    absorbed: tuple[str, ...] = ()
 
     @property
     def units(self) -> str:
@@ -93,7 +95,8 @@ class Software:
         if not kept and not self.joined:
             return conventions
         kept_as = {**conventions.kept_as, **kept}
-        return replace(conventions, kept_as=kept_as, joined=self.joined)
+        own = {"joined": self.joined, "absorbed": self.absorbed}
+        return replace(conventions, kept_as=kept_as, **own)
 
 
 def gathered_again(model: Model, ends: str) -> frozenset[str]:

@@ -155,8 +155,10 @@ class Stack:
     def software(self) -> Software:
         """What of it decides what lives for a while."""
         how = {str(one): one for one in Making}.get(self.accumulation, Making.FUSED)
-        joined = () if "fusion" in self.assumed else self.fusion.kernels
-        return Software(self.loss, self.weight_gradients, how, self.updates, self.ends, joined)
+        own = self.loss, self.weight_gradients, how, self.updates, self.ends
+        if "fusion" in self.assumed:
+            return Software(*own)
+        return Software(*own, self.fusion.kernels, self.fusion.absorbed)
 
     def copied(self, kind: CollectiveKind, made: Expr) -> Expr:
         """Return the bytes that copies, casts and scalings move per byte of a unit's message.
