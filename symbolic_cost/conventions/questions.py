@@ -204,6 +204,8 @@ class Conventions(NotebookTable):
         kept_as: elementwise functions that save for backward what another one does.
         joined: names of ops of one scope that are one kernel, group by group; what one of them
             hands to another alone is not kept.
+        remade: ends of paths of ops that are one kernel, group by group, whose backward makes all
+            values inside of it again.
         absorbed: ends of paths of ops that run inside the kernels of their neighbours: one that
             scales the rows of a product scales those of its input, and keeps no product.
     """
@@ -232,6 +234,7 @@ class Conventions(NotebookTable):
     unseen: frozenset[str] = frozenset()
     kept_as: Mapping[str, str] = field(default_factory=dict)
     joined: tuple[tuple[str, ...], ...] = ()
+    remade: tuple[tuple[str, ...], ...] = ()
     absorbed: tuple[str, ...] = ()
 
     def contraction_of(self, kind: str) -> Lambda:

@@ -6,6 +6,8 @@ recomputed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Reread, Role
 from symbolic_cost.ledger import BACKWARD, Phase, Quantity
 from symbolic_cost.ops.book import Book
@@ -102,13 +104,19 @@ def _handed_inside(part: Part, conventions: Conventions) -> set[str]:
                 scopes.setdefault(scope, []).append(op)
         for ops in scopes.values():
             results = ({*op.outputs}.difference(_saved(op, conventions)) for op in ops)
-            made = {one.tensor for own in results for one in own}
-            taken = {one.tensor for op in ops for one in op.inputs}
-            others = {one.tensor for op in part.ops if op not in ops for one in op.inputs}
-            inside |= (made & taken) - others
+            inside |= _handed(part, ops, {one.tensor for own in results for one in own})
             again = (op for op in ops if {*op.inputs} <= {*_saved(op, conventions)})
             inside |= {f"{one.tensor}{BETWEEN}" for op in again for one in op.outputs}
+    for ends in conventions.remade:
+        own = [op for op in part.ops if op.path.endswith(ends)]
+        inside |= _handed(part, own, {one.tensor for op in own for one in op.outputs})
     return inside
+
+
+def _handed(part: Part, ops: Sequence[Op], made: set[str]) -> set[str]:
+    """Return those of some tensors that ops take, and no others."""
+    taken = {one.tensor for op in ops for one in op.inputs}
+    return (made & taken) - {one.tensor for op in part.ops if op not in ops for one in op.inputs}
 
 
 def _saved(op: Op, conventions: Conventions) -> tuple[Operand, ...]:

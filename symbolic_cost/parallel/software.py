@@ -57,6 +57,7 @@ class Software:
         updates: of the optimizer: "fused", or "foreach": op by op on all weights.
         ends: what of FSDP's units is no block: "apart", part by part, or all of it the "root".
         joined: names of ops of one scope that are one kernel, group by group.
+        remade: ends of paths of ops that are one kernel, whose backward makes what is inside again.
         absorbed: ends of paths of ops that run inside the kernels of their neighbours.
     """
 
@@ -66,6 +67,7 @@ class Software:
     updates: str = "fused"
     ends: str = "apart"
     joined: tuple[tuple[str, ...], ...] = ()
+    remade: tuple[tuple[str, ...], ...] = ()
     absorbed: tuple[str, ...] = ()
 
     @property
@@ -95,8 +97,13 @@ class Software:
         if not kept and not self.joined:
             return conventions
         kept_as = {**conventions.kept_as, **kept}
-        own = {"joined": self.joined, "absorbed": self.absorbed}
-        return replace(conventions, kept_as=kept_as, **own)
+        return replace(
+            conventions,
+            kept_as=kept_as,
+            joined=self.joined,
+            remade=self.remade,
+            absorbed=self.absorbed,
+        )
 
 
 def gathered_again(model: Model, ends: str) -> frozenset[str]:

@@ -37,3 +37,15 @@ def test_a_squared_relu_in_one_kernel_keeps_what_comes_in():
     assert "mlp.experts.a.between" in other
     assert "mlp.experts.a.between" not in own
     assert f_m in other["mlp.experts.a.between"].expr.free_symbols
+
+
+def test_a_scan_in_one_kernel_keeps_what_comes_in_and_its_result():
+    """Mamba-2 in Triton: gate, channels and steps as the projection made them, and the scan's."""
+    job = sc.job("mamba2-2.7b", "", {"b": 1, "l": 512}, stack="nemo", system="h100")
+    rows = [row for row in job.stages_memory.table(job.stage) if row.quantity == "saved"]
+    own = {row.tensor for row in rows if ".mixer." in row.path}
+    wide = {"x", "mixer.gate", "mixer.plain_u", "mixer.skipped", "mixer.normed"}
+    narrow = {"mixer.plain_into", "mixer.plain_outof", "mixer.raw"}
+    assert {name for name in own if not name.endswith(".statistics")} == wide | narrow | {
+        "mixer.full"
+    }
