@@ -47,5 +47,5 @@ def test_a_scan_in_one_kernel_keeps_what_comes_in_and_its_result():
     wide = {"x", "mixer.gate", "mixer.plain_u", "mixer.skipped", "mixer.normed"}
     narrow = {"mixer.plain_into", "mixer.plain_outof", "mixer.raw"}
     assert {name for name in own if not name.endswith(".statistics")} == wide | narrow | {
-        "mixer.full"
+        "mixer.entry"
     }
