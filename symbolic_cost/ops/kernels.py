@@ -116,7 +116,8 @@ def _handed_inside(part: Part, conventions: Conventions) -> set[str]:
 def _handed(part: Part, ops: Sequence[Op], made: set[str]) -> set[str]:
     """Return those of some tensors that ops take, and no others."""
     taken = {one.tensor for op in ops for one in op.inputs}
-    return (made & taken) - {one.tensor for op in part.ops if op not in ops for one in op.inputs}
+    others = {one.tensor for op in part.ops if op not in ops for one in op.inputs}
+    return (made & taken) - others
 
 
 def _saved(op: Op, conventions: Conventions) -> tuple[Operand, ...]:

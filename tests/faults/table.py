@@ -494,8 +494,8 @@ FAULTS = (
     ),
     Fault(
         "ops/kernels.py",
-        "return (made & taken) - {one.tensor for op in part.ops if op not in ops for one in op.inputs}",
-        "inside |= made & taken",
+        "return (made & taken) - others",
+        "return made & taken",
         (SOFTWARE,),
     ),
     Fault(
