@@ -90,6 +90,12 @@ def test_a_configuration_with_blocks_is_no_file_of_calculon(tmp_path):
          "run.recompute", "selective"),
         ("--checkpoint-activations", "run.recompute", "full"),
         ("--fp8-format hybrid", "run.policy", "fp8-hybrid"),
+        ("--fp8-format hybrid --grad-reduce-in-bf16", "run.policy", "fp8-gradients"),
+        ("--fp8-format hybrid --fp8-param-gather", "run.policy", "fp8-weights"),
+        (
+            "--fp8-format hybrid --fp8-param-gather --grad-reduce-in-bf16",
+            *("run.policy", "fp8-params"),
+        ),
         ("--fp8-format e4m3 --fp8-recipe mxfp8", "run.policy", "mxfp8"),
         ("--grad-reduce-in-bf16", "run.policy", "bf16-gradients"),
         ("--optimizer sgd", "run.optimizer", "momentum"),

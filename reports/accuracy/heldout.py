@@ -65,7 +65,7 @@ class Timed:
 
 def figures(folder: Path) -> dict[str, Any]:
     """Return every figure of the report from the tables of a folder."""
-    timed, refused, memory = _read(folder)
+    timed, refused, memory, crowded = _read(folder)
     machines: dict[str, dict[str, list[Timed]]] = defaultdict(lambda: defaultdict(list))
     doubtful: Counter[str] = Counter()
     for one in timed:
@@ -80,6 +80,7 @@ def figures(folder: Path) -> dict[str, Any]:
         "refused": refused,
         "doubtful": dict(doubtful),
         "memory": memory,
+        "crowded": crowded,
         "boxes": boxes.figures({**_boxes(machines), "b200, simumax": boxes.on_gpus()}),
         **left_out.figures(folder),
     }
@@ -95,9 +96,15 @@ def _boxes(machines: Mapping[str, Mapping[str, Sequence[Timed]]]) -> dict[str, b
     }
 
 
-def _read(folder: Path) -> tuple[list[Timed], dict[str, dict[str, int]], dict[str, Any]]:
-    """Return the runs with their steps, what was refused by source and reason, and memory."""
+def _read(
+    folder: Path,
+) -> tuple[list[Timed], dict[str, dict[str, int]], dict[str, Any], dict[str, list[str]]]:
+    """Return runs with their steps, what was refused and why, memory, and what is said not to fit.
+
+    The last is all runs of a machine whose memory is known to be bounded, and those of them.
+    """
     steps, timed, memory = sc.Steps(), [], {}
+    crowded: dict[str, list[str]] = {}
     refused: dict[str, Counter[str]] = defaultdict(Counter)
     for table in TABLES:
         path = folder / f"{table}.csv"
@@ -112,6 +119,11 @@ def _read(folder: Path) -> tuple[list[Timed], dict[str, dict[str, int]], dict[st
             except sc.errors.InputError as error:
                 refused[table]["; ".join(error.problems)] += 1
                 continue
+            fits = job.memory().fits
+            if fits.has_numbers:
+                own = crowded.setdefault(table, ["0"])
+                own[0] = str(int(own[0]) + 1)
+                own += [] if fits else [run.name.removeprefix(f"{table}-")]
             if run.peak_bytes is not None:
                 view = "reserved" if "reserved" in run.cells["mem_kind"] else "smi"
                 guess = job.device_memory(view).sheet.rows[-1][1]
@@ -125,6 +137,7 @@ def _read(folder: Path) -> tuple[list[Timed], dict[str, dict[str, int]], dict[st
             place: _errors([error for _, error in own], [name for name, _ in own])
             for place, own in memory.items()
         },
+        crowded,
     )
 
 
@@ -234,7 +247,28 @@ def sections(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"### Rows\n\n{_rows(found)}"
     yield from boxes.sections(found["boxes"])
     yield f"### Memory\n\n{MEMORY}\n\n{_memory(found['memory'])}"
+    yield CROWDED.format(rows=_crowded(found["crowded"]))
     yield from left_out.sections(found)
+
+
+CROWDED = """\
+Every run fitted its devices. Those of each source that the library says do not (`memory().fits`):
+
+{rows}
+
+Of llama3-70b in zero=3 the recipes of Megatron-Bridge move layers to the host, which its tables do
+not tell. What kernels keep was looked up in the code of the stacks after these rows were seen:
+inputs of products in 8 bits, LLM Foundry's loss, Mamba-2's scan, experts' rows, squares; before
+that 160 of 414 on GPUs were said not to fit.
+"""
+
+
+def _crowded(found: Mapping[str, Sequence[str]]) -> str:
+    """Tabulate the runs that are said not to fit."""
+    lines = ["| source | runs | said not to fit |", "|---|---:|---|"]
+    for table, (runs, *names) in found.items():
+        lines.append(f"| {table} | {runs} | {', '.join(names) or 'none'} |")
+    return "\n".join(lines)
 
 
 INTRODUCTION = """\

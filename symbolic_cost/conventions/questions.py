@@ -22,6 +22,7 @@ class Role(StrEnum):
     """What the elements of a tensor hold; decides their size."""
 
     VALUE = "value"
+    FACTOR = "factor"
     SINGLE = "single"
     CAST = "cast"
     MASK = "mask"
@@ -39,6 +40,8 @@ class ElementSizes:
 
     Args:
         value: activations and their gradients.
+        factor: copies of values that products with hidden matrices keep for those of backward;
+            they keep the values themselves unless given.
         statistic: saved statistics of rows (mean, reciprocal deviation, log-sum-exp).
         moment: saved mean and reciprocal deviation of a layer norm; as statistic unless given.
         buffer: constants that belong to the model, such as the numbers of positions.
@@ -63,6 +66,7 @@ class ElementSizes:
     gathered: Expr | None = None
     reduced: Expr | None = None
     others: Expr | None = None
+    factor: Expr | None = None
 
     def moved(self, role: Role) -> Expr:
         """Return the bytes of one element between ranks."""
@@ -200,6 +204,10 @@ class Conventions(NotebookTable):
         kept_as: elementwise functions that save for backward what another one does.
         joined: names of ops of one scope that are one kernel, group by group; what one of them
             hands to another alone is not kept.
+        remade: ends of paths of ops that are one kernel, group by group, whose backward makes all
+            values inside of it again.
+        absorbed: ends of paths of ops that run inside the kernels of their neighbours: one that
+            scales the rows of a product scales those of its input, and keeps no product.
     """
 
     name: str
@@ -226,6 +234,8 @@ class Conventions(NotebookTable):
     unseen: frozenset[str] = frozenset()
     kept_as: Mapping[str, str] = field(default_factory=dict)
     joined: tuple[tuple[str, ...], ...] = ()
+    remade: tuple[tuple[str, ...], ...] = ()
+    absorbed: tuple[str, ...] = ()
 
     def contraction_of(self, kind: str) -> Lambda:
         """Return the FLOP per result element of a sum of n products in an op kind."""

@@ -264,6 +264,15 @@ def _again(values: Values, said: Values, refuse: Refuse) -> None:
         values["run.recompute"] = f"full/{number}"
 
 
+_EIGHT_BITS = {
+    (False, False): "fp8-hybrid",
+    (True, False): "fp8-gradients",
+    (False, True): "fp8-weights",
+    (True, True): "fp8-params",
+}
+"""Policies by whether gradients are in 16 bits, and weights in 8 alone."""
+
+
 def _megatron_bytes(values: Values, said: Values, refuse: Refuse) -> None:
     """Name precision, optimizer and kernel of attention as they are known here."""
     if values.get("run.bf16") and said.get("bf16_gradients") is True:
@@ -272,7 +281,8 @@ def _megatron_bytes(values: Values, said: Values, refuse: Refuse) -> None:
         values["run.policy"] = "bf16-mixed"
     if said.get("fp8"):
         recipe = said.get("fp8_recipe", "delayed")
-        values["run.policy"] = "mxfp8" if recipe == "mxfp8" else "fp8-hybrid"
+        narrow = (bool(said.get("bf16_gradients")), bool(said.get("fp8_weights")))
+        values["run.policy"] = "mxfp8" if recipe == "mxfp8" else _EIGHT_BITS[narrow]
     if said.get("fp4"):
         values["run.policy"] = "nvfp4"
     optimizers = {"adam": "adam", "sgd": "momentum", "muon": "muon", "dist_muon": "muon"}

@@ -230,9 +230,8 @@ class RowRead:
         word = self.cells.get("precision", "bf16")
         if word == "bf16" and self.cells.get("zero") == "3":
             return "bf16-fsdp"
-        if word == "bf16" and self._stack() == "megatron-deepspeed":
-            return "bf16-deepspeed"
-        return _DATA["precisions"].get(word, word)
+        own: Mapping[str, str] = _DATA["precisions_under"].get(self._stack(), {})
+        return own.get(word) or _DATA["precisions"].get(word, word)
 
     def _recompute(self) -> str:
         """Return the policy; some stacks run again what backward needs alone, not whole blocks."""

@@ -59,6 +59,9 @@ class Kind:
         return self.keeps in _SINGLE
 
 
+BETWEEN = ".between"
+"""Ends names of what a function makes on its way, and keeps beside what it takes or makes."""
+
 PLAIN = Kind(Keeps.NOTHING)
 """What is true of an op that is none of them."""
 
@@ -198,7 +201,7 @@ class Elementwise(Op):
             needs = replace(needs, between=needs.of_weights)
         first, saved = self.outputs[0], list(self._saved_operands(needs.keeps))
         if needs.between:
-            role, name = (Role.SINGLE if needs.precise else first.role), f"{first.tensor}.between"
+            role, name = (Role.SINGLE if needs.precise else first.role), f"{first.tensor}{BETWEEN}"
             saved.append(replace(first, tensor=name, role=role, copies=needs.between))
         if needs.statistics:
             rows = tuple(axis for axis in self.inputs[0].axes if axis not in self.row)

@@ -6,15 +6,18 @@ recomputed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from symbolic_cost.conventions.questions import BackwardTraffic, Conventions, Reread, Role
 from symbolic_cost.ledger import BACKWARD, Phase, Quantity
 from symbolic_cost.ops.book import Book
 from symbolic_cost.ops.einsum import Einsum
-from symbolic_cost.ops.elementwise import Elementwise
+from symbolic_cost.ops.elementwise import BETWEEN, Elementwise
 from symbolic_cost.ops.flow import Flow
-from symbolic_cost.ops.op import Kernel, Op
+from symbolic_cost.ops.op import Kernel, Op, Use
 from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.pattern import Operand
+from symbolic_cost.records import replace
 
 _MOVED = frozenset({Quantity.READ, Quantity.WRITE, Quantity.ACTIVATION_GRADIENT})
 
@@ -89,7 +92,8 @@ def _handed_inside(part: Part, conventions: Conventions) -> set[str]:
 
     An activation and the product with its gate, as one kernel, keep what comes in, from which
     backward makes the activation anew. One that keeps its result in place of what comes in, as a
-    sigmoid does, has nothing to make it of: that is kept, of the same size.
+    sigmoid does, has nothing to make it of: that is kept, of the same size. What an op that keeps
+    its inputs makes on the way, as relu(x) of relu(x)^2, is made anew as well.
     """
     inside: set[str] = set()
     for names in conventions.joined:
@@ -100,15 +104,32 @@ def _handed_inside(part: Part, conventions: Conventions) -> set[str]:
                 scopes.setdefault(scope, []).append(op)
         for ops in scopes.values():
             results = ({*op.outputs}.difference(_saved(op, conventions)) for op in ops)
-            made = {one.tensor for own in results for one in own}
-            taken = {one.tensor for op in ops for one in op.inputs}
-            others = {one.tensor for op in part.ops if op not in ops for one in op.inputs}
-            inside |= (made & taken) - others
+            inside |= _handed(part, ops, {one.tensor for own in results for one in own})
+            again = (op for op in ops if {*op.inputs} <= {*_saved(op, conventions)})
+            inside |= {f"{one.tensor}{BETWEEN}" for op in again for one in op.outputs}
+    for ends in conventions.remade:
+        own = [op for op in part.ops if op.path.endswith(ends)]
+        inside |= _handed(part, own, {one.tensor for op in own for one in op.outputs})
     return inside
 
 
+def _handed(part: Part, ops: Sequence[Op], made: set[str]) -> set[str]:
+    """Return those of some tensors that ops take, and no others."""
+    taken = {one.tensor for op in ops for one in op.inputs}
+    others = {one.tensor for op in part.ops if op not in ops for one in op.inputs}
+    return (made & taken) - others
+
+
 def _saved(op: Op, conventions: Conventions) -> tuple[Operand, ...]:
-    return op.counted_as(conventions.kept_as).saves()
+    """Return what an op keeps; an absorbed one that scales rows keeps their factors alone.
+
+    Expert rows y = a W that are weighed as w y are the products of the rows w a.
+    """
+    saved = op.counted_as(conventions.kept_as).saves()
+    if not op.path.endswith(conventions.absorbed):
+        return saved
+    wide = max((len(one.axes) for one in op.outputs), default=0)
+    return tuple(one for one in saved if len(one.axes) < wide) or saved
 
 
 def book_saved(book: Book, flow: Flow) -> None:
@@ -128,11 +149,15 @@ def book_saved(book: Book, flow: Flow) -> None:
         region = book.region(op)
         saved = _saved(op, book.conventions)
         needed = (*saved, *_uncast(book, op)) if region is None else op.inputs
+        narrow = region is None and _is_narrow(op, book.conventions)
         for operand in needed:
             stored = flow.kept_as.get(operand.tensor, operand)
             region_of = made_in.get(stored.tensor)
             if region is not None and (region_of == region or stored.tensor.startswith("@")):
                 continue
+            once = stored.tensor in shared and not narrow
+            if narrow:
+                stored = _factor(stored)
             elsewhere = stored.tensor in book.part.saved_before
             if (
                 stored.tensor not in booked
@@ -140,13 +165,25 @@ def book_saved(book: Book, flow: Flow) -> None:
                 and not book.recompute.drops(region_of)
             ):
                 booked.add(stored.tensor)
-                own = book.unrepeated() if stored.tensor in shared else book
+                own = book.unrepeated() if once else book
                 own.bytes(op, Phase.FORWARD, Quantity.SAVED, stored)
             if region is None and operand.tensor not in whole:
                 whole.add(operand.tensor)
                 phase = Phase.BACKWARD_WEIGHT if op.weights else Phase.BACKWARD_INPUT
                 for move in flow.gathers.get(operand.tensor, ()):
                     book.move(op, phase, move, operand)
+
+
+def _is_narrow(op: Op, conventions: Conventions) -> bool:
+    """Tell whether an op keeps a copy of its input in few bits: a product with a hidden matrix."""
+    if conventions.sizes.factor is None or op.use is not Use.PRODUCT or not op.movable:
+        return False
+    return any(one.is_weight and one.stored is None for one in op.pattern.inputs)
+
+
+def _factor(operand: Operand) -> Operand:
+    """Return the copy of a value in few bits, which one product with it keeps for all."""
+    return replace(operand, tensor=f"{operand.tensor}.factor", role=Role.FACTOR)
 
 
 def taken_by_all(part: Part) -> set[str]:

@@ -54,6 +54,7 @@ class _Held:
             for stage in (op, *op.stages)
             for weight in stage.weights
             if is_hidden_matrix(model.axes, stage, weight)
+            and not _scores_experts(model.axes, stage, weight)
         }
 
         def mark(operand: Operand) -> Operand:
@@ -62,6 +63,12 @@ class _Held:
             return replace(operand, stored=self.form) if plain else operand
 
         return replace(part, ops=tuple(op.mapped(mark) for op in part.ops))
+
+
+def _scores_experts(axes: Glossary, op: Op, weight: Operand) -> bool:
+    """Tell whether a product has a score for every expert as its result: routers stay wide."""
+    (values,) = (one for one in op.inputs if one.tensor != weight.tensor)
+    return any(of_role(axes, set(weight.axes).difference(values.axes), Role.EXPERT))
 
 
 _HELD: Recent[_Held] = Recent(16)

@@ -11,6 +11,7 @@ from symbolic_cost.ops.pattern import is_tied
 from symbolic_cost.records import dataclass, replace
 
 IN_PLACE = "in place"
+_OF_LOGITS = (IN_PLACE, "beside")
 LOSS, _AS_LOGITS = "cross_entropy", "cross_entropy_values"
 
 
@@ -49,13 +50,15 @@ class Software:
 
     Args:
         loss: "fused" where its gradient takes the place of what it kept, "apart" where PyTorch's
-            ops make one of the likelihoods and one of the logits, "in place" where logits are
-            kept as they are and their gradient takes their place.
+            ops make one of the likelihoods and one of the logits; where logits are kept as they
+            are, "in place" if their gradient takes their place, else "beside".
         gradients: "kept" from step to step, or "made" by the first microbatch of each.
         making: of a microbatch's gradient of a weight.
         updates: of the optimizer: "fused", or "foreach": op by op on all weights.
         ends: what of FSDP's units is no block: "apart", part by part, or all of it the "root".
         joined: names of ops of one scope that are one kernel, group by group.
+        remade: ends of paths of ops that are one kernel, whose backward makes what is inside again.
+        absorbed: ends of paths of ops that run inside the kernels of their neighbours.
     """
 
     loss: str = "fused"
@@ -64,6 +67,8 @@ class Software:
     updates: str = "fused"
     ends: str = "apart"
     joined: tuple[tuple[str, ...], ...] = ()
+    remade: tuple[tuple[str, ...], ...] = ()
+    absorbed: tuple[str, ...] = ()
 
     @property
     def units(self) -> str:
@@ -88,11 +93,17 @@ class Software:
 
     def counted(self, conventions: Conventions) -> Conventions:
         """Return conventions with what its kernels keep for backward."""
-        kept = {LOSS: _AS_LOGITS} if self.loss == IN_PLACE else {}
+        kept = {LOSS: _AS_LOGITS} if self.loss in _OF_LOGITS else {}
         if not kept and not self.joined:
             return conventions
         kept_as = {**conventions.kept_as, **kept}
-        return replace(conventions, kept_as=kept_as, joined=self.joined)
+        return replace(
+            conventions,
+            kept_as=kept_as,
+            joined=self.joined,
+            remade=self.remade,
+            absorbed=self.absorbed,
+        )
 
 
 def gathered_again(model: Model, ends: str) -> frozenset[str]:

@@ -30,6 +30,7 @@ class Precision:
     units: str = ""
     gathered: int | None = None
     reduced: int | None = None
+    factor: int | str | None = None
     others: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
@@ -51,6 +52,7 @@ class Precision:
             gathered=None if self.gathered is None else Integer(self.gathered),
             reduced=None if self.reduced is None else Integer(self.reduced),
             others=exact(Fraction(self.of_others.weight)) if self.others else None,
+            factor=None if self.factor is None else exact(Fraction(self.factor)),
         )
         name = f"{conventions.name}, {self.name}"
         return replace(conventions, name=name, sizes=sizes)

@@ -60,6 +60,8 @@ class Fusion:
         share: of the memory's bandwidth that they reach; None for that of their kind.
         times: how much more they move than declared, by kind of op, where several kernels run.
         kernels: names of ops of one scope that are one kernel, group by group.
+        remade: ends of paths of ops that are one kernel, whose backward makes what is inside again;
+            its time is taken for that of the ops.
         absorbed: ends of paths of ops that run inside the kernels of their neighbours.
     """
 
@@ -69,6 +71,7 @@ class Fusion:
     share: Expr | None
     times: Mapping[str, Expr] = field(hash=False)
     kernels: tuple[tuple[str, ...], ...] = ()
+    remade: tuple[tuple[str, ...], ...] = ()
     absorbed: tuple[str, ...] = ()
 
     @property
@@ -100,7 +103,7 @@ class Stack:
         weight_gradients: "kept" from step to step in buffers of their own, or "made" by the first
             microbatch of each step as the weights' own.
         loss: "fused" where its gradient takes the place of what it kept, "in place" where that is
-            the logits, else "apart": op by op.
+            the logits, "beside" where the gradient is beside them, else "apart": op by op.
         updates: of the optimizer, "fused" in one pass, or "foreach": op by op on all weights.
         ends: what of the units that are gathered and reduced is no block: "apart", part by part,
             or all of it the "root".
@@ -155,8 +158,11 @@ class Stack:
     def software(self) -> Software:
         """What of it decides what lives for a while."""
         how = {str(one): one for one in Making}.get(self.accumulation, Making.FUSED)
-        joined = () if "fusion" in self.assumed else self.fusion.kernels
-        return Software(self.loss, self.weight_gradients, how, self.updates, self.ends, joined)
+        own = self.loss, self.weight_gradients, how, self.updates, self.ends
+        if "fusion" in self.assumed:
+            return Software(*own)
+        fusion = self.fusion
+        return Software(*own, fusion.kernels, fusion.remade, fusion.absorbed)
 
     def copied(self, kind: CollectiveKind, made: Expr) -> Expr:
         """Return the bytes that copies, casts and scalings move per byte of a unit's message.
@@ -275,12 +281,16 @@ def slower_host(machine: Machine) -> Expr:
 
 
 def _fusion(name: str) -> Fusion:
-    record = package_data("systems/stacks.toml")["fusions"][name]
+    data = package_data("systems/stacks.toml")
+    record = data["fusions"][name]
     share = exact(record["share"]) if "share" in record else None
     times = {kind: exact(value) for kind, value in record.get("times", {}).items()}
     joined = tuple(map(tuple, record.get("joined", ())))
+    remade = tuple(
+        tuple(ops) for one in record.get("remade", ()) for ops in data["remade"][one]["ops"]
+    )
     absorbed = tuple(record.get("absorbed", ()))
-    return Fusion(name, record["meaning"], record["way"], share, times, joined, absorbed)
+    return Fusion(name, record["meaning"], record["way"], share, times, joined, remade, absorbed)
 
 
 def _stack(name: str, record: Mapping[str, Any]) -> Stack:

@@ -60,7 +60,7 @@ FAULTS = (
     ),
     Fault(
         "ops/kernels.py",
-        "own = book.unrepeated() if stored.tensor in shared else book",
+        "own = book.unrepeated() if once else book",
         "own = book",
         ("tests/ops/test_shared_inputs.py",),
     ),
@@ -493,7 +493,10 @@ FAULTS = (
         (SOFTWARE,),
     ),
     Fault(
-        "ops/kernels.py", "inside |= (made & taken) - others", "inside |= made & taken", (SOFTWARE,)
+        "ops/kernels.py",
+        "return (made & taken) - others",
+        "return made & taken",
+        (SOFTWARE,),
     ),
     Fault(
         "ops/placement.py",

@@ -43,7 +43,7 @@ def test_rows_are_jobs(tmp_path):
     llama, sizes, mixture = found.expressed
     assert str(llama.job.strategy) == "tp=4,sp,dp=2,pp=8,zero=1"
     assert (llama.job.training.schedule, llama.job.values["v"]) == ("interleaved", 5)
-    assert llama.job.training.precision == "fp8-hybrid"
+    assert llama.job.training.precision == "fp8-params"  # as NeMo trains in 8 bits
     assert llama.job.methods.stack.name == "nemo"
     assert sizes.job.values["V"] == 50688  # 50257 to a multiple of 4 ranks x 128
     assert any("padded to a multiple of 512" in line for line in sizes.assumed)
