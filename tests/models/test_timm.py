@@ -62,6 +62,7 @@ def test_every_other_is_exact(row):
         ("vit_small_patch14_reg4_dinov2", 10, [3, 224, 224], 384, "input_size of 224: 518"),
         ("densenet121", 10, [3, 16, 16], 1024, "does not fit into maps of 1 x 1"),
         ("coatnet_9_rw_224", 10, [3, 224, 224], 768, "did you mean coatnet_3_rw_224"),
+        ("dla34", 10, [3, 150, 150], 512, "sizes of .*37, 37.* and of .*38, 38.* differ"),
     ],
 )
 def test_what_is_not_declared_is_refused(name, classes, image, features, said):
@@ -194,6 +195,12 @@ def test_networks_without_heads_are_not_split():
         ("eca_nfnet_l0", 1000, 64, 2606553600),
         ("gmlp_ti16_224", 1000, 224, 7935399936),
         ("maxvit_tiny_tf_224", 1000, 224, 73882507200),
+        ("cspnext_tiny", 10, 160, 1201870080),
+        ("dla46x_c", 10, 160, 2023848960),
+        ("dla102", 10, 160, 21808803840),
+        ("vitamin_small_224", 10, 224, 57419831808),
+        ("fastvit_t8", 7, 97, 3317656704),
+        ("fastvit_mci0", 10, 160, 22843942912),
         ("mambaout_femto", 10, 160, 9479189376),
         ("convformer_s18", 10, 160, 71124596736),
         ("caformer_s18", 7, 97, 9828993024),
