@@ -2,7 +2,9 @@
 
 A word is a layer: c64k3s2 is a convolution to 64 channels of kernel 3 and stride 2, d7 one of every
 channel alone, m96 a product of the channels of every position, f384 one to inner features, attn12
-attention of 12 heads, heads12 one without a product at its end, win3w7 one in windows of 7 a side
+attention of 12 heads, heads12 one without a product at its end, cross8 one of the channels of each
+head to each other, ask8 one of the first position to all, wave64 a product of so many waves of the
+positions, win3w7 one in windows of 7 a side
 with biases of distances, which look3w7 looks up by products, max3s2 a pool, ceil3s2 one that counts
 what is left over at the end, part48 so many of the channels, ln a norm, lns one without a shift,
 gelu a function. Marks follow: p padding of so many, v of none, t of as many as keep the map; g
@@ -10,6 +12,7 @@ groups; b a bias, q one of queries and values; n a batch norm and a the activati
 
 Groups of words: `6*( .. )` runs six times and keeps the shape of the map, `2x( .. )` need not;
 `[ .. | .. ]` adds what a shortcut makes, or the map itself; `gate( .. )` multiplies every channel;
+`lead( .. )` changes the first position alone;
 `( .. | .. )` lays results side by side and `< .. | .. >` multiplies them, an empty branch being
 the map itself.
 """
@@ -23,6 +26,7 @@ from types import MappingProxyType
 
 from symbolic_cost.axes import Role
 from symbolic_cost.errors import quote
+from symbolic_cost.layers.class_attention import Asked, Crossed, Led, Waved
 from symbolic_cost.layers.conv import (
     Activation,
     BatchNorm,
@@ -54,10 +58,11 @@ from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.records import dataclass
 
-_PART = re.compile(r"\d{1,4}[*x]\(|gate\(|[()\[\]<>|]|[^\s()\[\]<>|]+")
+_PART = re.compile(r"\d{1,4}[*x]\(|gate\(|lead\(|[()\[\]<>|]|[^\s()\[\]<>|]+")
 _WORD = re.compile(r"([a-z]+?)(\d{1,9})((?:[kspgwo]\d{1,4}(?:x\d{1,4})?|[vtbqna])*)")
 _MARK = re.compile(r"([a-z])(\d*)x?(\d*)")
 _LAYERS, _DEEP = 5_000, 20
+_AROUND: Mapping[str, Callable[[Chain], Layer]] = {"gate(": Gate, "lead(": Led}
 _CLOSING = {"(": ")", "[": "]", "<": ">"}
 
 
@@ -117,7 +122,7 @@ class _Reader:
             raise UnwrittenError(f"{_LAYERS} layers in groups {_DEEP} deep are accepted")
         if part[-1] not in _CLOSING:
             return _layer_of(part, self.act)
-        number, outer = int(part.rstrip("*x([<gate") or 1), self.repeats
+        number, outer = int(part[:-2] or 1) if part[0].isdigit() else 1, self.repeats
         if "*" in part and outer:
             raise UnwrittenError(f"{part} .. ) stands in another of *")
         self.repeats = outer or "*" in part
@@ -128,9 +133,9 @@ class _Reader:
             return Branches(tuple(branches), "beside" if part == "(" else "multiplied")
         if part == "[" and first.layers and len(others) <= 1:
             return Residual(first, others[0] if others else None)
-        if part == "gate(" and not others:
-            return Gate(first)
-        if part in {"[", "gate("} or others:
+        if part in _AROUND and not others:
+            return _AROUND[part](first)
+        if part in {"[", *_AROUND} or others:
             raise UnwrittenError(f"{part} .. {_CLOSING[part[-1]]} is no group")
         if part.endswith("*(") and number:
             return Repeated(first, number)
@@ -259,6 +264,9 @@ _SIZED: Mapping[str, tuple[str, Callable[[int, _Marks], Layer]]] = MappingProxyT
         "f": ("b", lambda size, marks: Mix(size, "b" in marks.of, Role.INNER)),
         "attn": ("bq", partial(_attention, Reduced)),
         "heads": ("bq", partial(_attention, Unprojected)),
+        "cross": ("", lambda heads, _: Crossed(heads)),
+        "ask": ("", lambda heads, _: Asked(heads)),
+        "wave": ("", lambda waves, _: Waved(waves)),
         "win": ("bwo", partial(_windowed, Windowed)),
         "look": ("bwo", partial(_windowed, Looked)),
         "max": ("spt", _pool("max_pool")),
