@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import CONTEXT, DEGREES, FLAGS
 from symbolic_cost.explore.subject import Facts
@@ -48,20 +50,7 @@ def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     Source: megatron-lm, arguments.
     """
     numbers, structure = candidate.numbers, candidate.structure
-    others = set(CONTEXT[1:]) & structure.shape.names
-    uneven = candidate.options.get("layout") == "uneven"
-    order = _of_order(candidate.options.get("order", ""))
-    strange = {"overlap", "offload", "scattered"} & candidate.options.keys()
-    gathered = candidate.options.get("regather") == "no-regather"
-    if (
-        outcome.facts.trains
-        or structure.zero > _SHARDED
-        or others
-        or uneven
-        or order is None
-        or strange
-        or gathered
-    ):
+    if any(lacking(outcome, candidate)):
         return ""
     flags = [
         f"--tensor-model-parallel-size {numbers.tp}",
@@ -73,7 +62,7 @@ def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     flags += [f"--expert-model-parallel-size {numbers.ep}"] if numbers.ep > 1 else []
     flags += ["--sequence-parallel"] if structure.positions else []
     flags += ["--use-distributed-optimizer"] if structure.zero else []
-    flags += order
+    flags += _of_order(candidate.options.get("order", "")) or []
     own_loss = "--stack megatron-core-own-loss" in outcome.facts.words
     if own_loss or "--stack megatron-core" in outcome.facts.words:
         flags += [] if own_loss else list(_FUSED_LOSS)
@@ -82,6 +71,28 @@ def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     if numbers.v > 1:
         flags.append(f"--num-virtual-stages-per-pipeline-rank {numbers.v}")
     return " ".join(flags)
+
+
+def lacking(outcome: Search, candidate: Candidate) -> Iterator[str]:
+    """Yield what of a candidate Megatron-LM has no flags for, in words."""
+    structure, options = candidate.structure, candidate.options
+    if outcome.facts.trains:
+        yield f"train {outcome.facts.trains}"
+    if structure.zero > _SHARDED:
+        yield (
+            f"zero={structure.zero}: the distributed optimizer is zero={_SHARDED}, and more is "
+            "sharded by --use-megatron-fsdp alone, which is another step than this"
+        )
+    yield from (name for name in CONTEXT[1:] if name in structure.shape.names)
+    if options.get("layout") == "uneven":
+        yield "layout uneven"
+    if _of_order(options.get("order", "")) is None:
+        yield f"order {options['order']}"
+    yield from (
+        f"{name} {options[name]}" for name in ("overlap", "offload", "scattered") if name in options
+    )
+    if options.get("regather") == "no-regather":
+        yield "regather off"
 
 
 _FUSED_LOSS = ("--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import UNSAID
-from symbolic_cost.explore.flags import megatron_flags, time_command
+from symbolic_cost.explore.flags import lacking, megatron_flags, time_command
 from symbolic_cost.explore.objectives import MEMORY
 from symbolic_cost.explore.subject import run_note
 from symbolic_cost.explore.tally import Candidate
@@ -90,7 +90,8 @@ def _notes(outcome: Search) -> Iterator[str]:
             yield _runner_up(first, outcome.best[1])
         yield f"run it: {time_command(outcome, first)}"
         flags = megatron_flags(outcome, first)
-        yield f"Megatron-LM: {flags}" if flags else "Megatron-LM: no flags for this strategy"
+        missing = "; ".join(lacking(outcome, first))
+        yield f"Megatron-LM: {flags or f'no flags for {missing}'}"
     else:
         yield from nothing(outcome)
 

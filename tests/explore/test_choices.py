@@ -146,6 +146,19 @@ def test_what_is_found_is_told_and_runs():
     ran = CliRunner().invoke(main, command.removeprefix("symbolic-cost ").split())
     assert ran.exit_code == 0, ran.output
     assert not megatron_flags(found, best)
+    assert "Megatron-LM: no flags for overlap host=full; offload master_weight,optimizer;" in text
+
+
+def test_megatron_says_which_level_of_zero_it_lacks():
+    """Its distributed optimizer shards states, beside expert parallelism as well, not gradients."""
+    choose = {"tp": 1, "pp": 1, "cp": 1, "ep": 8, "b": 1, "recompute": "full"}
+    found = {
+        level: sc.search("mixtral-8x7b", 64, 64, system="h200", choose={**choose, "zero": level})
+        for level in (1, 2)
+    }
+    text = {level: " ".join(search_sheet(one).notes) for level, one in found.items()}
+    assert "--expert-model-parallel-size 8 --use-distributed-optimizer" in text[1]
+    assert "Megatron-LM: no flags for zero=2: the distributed optimizer is zero=1" in text[2]
 
 
 def test_megatron_has_a_flag_for_one_order():
