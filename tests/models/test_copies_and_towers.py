@@ -101,6 +101,16 @@ def test_stages_that_nothing_reads_are_refused_with_images(stages):
     assert count(config, 1, 64)["flops_fwd"] == TRUTH["qwen3_vl/a"]["images"][0][1]
 
 
+@pytest.mark.parametrize("name", ["llava/a", "qwen2_5_vl/seen", "colpali/one", "gemma3/a"])
+def test_every_table_says_that_a_tower_sees_nothing(name):
+    """What a tower does is no part of a job whose sequences have no images: its header says so."""
+    config, said = TRUTH[name]["config"], "text alone: no image tokens are counted"
+    blind, seeing = (sc.models.from_config(config, sc.Shape(i=i)) for i in (0, 16))
+    assert said in str(sc.job(blind).table())
+    assert said not in str(sc.job(seeing).table())
+    assert count(config, 1, 64)["note"].count(said) == 1
+
+
 def test_null_is_not_the_default_of_a_tower():
     config = TRUTH["deepseek_ocr2/text"]["config"]
     encoder = {**config["vision_config"]["encoder_config"], "num_key_value_heads": None}
