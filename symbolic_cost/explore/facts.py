@@ -56,7 +56,7 @@ def _subject(setup: Setup) -> Subject:
         if machine.host
         else f"machine {machine.name} has no link to the host on record",
         trains="" if trains == ALL else str(trains),
-        notes=(run_note(setup), *trained(setup), *said_otherwise(setup)),
+        notes=(run_note(setup), *model.notes, *trained(setup), *said_otherwise(setup)),
         words=(f"--system {machine.file or machine.name}", *_words(setup)),
         launched=None if file is None else tuple(file.recipe.run.get("overlap", "").split(",")),
         about=about_setup(setup, bound_numbers(setup, FREE)),

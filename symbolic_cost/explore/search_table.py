@@ -206,6 +206,7 @@ def fits_sheet(fits: Fits) -> Sheet:
         _chosen(search),
         run_note(setup),
         "numbers of GPUs are powers of two",
+        *setup.model.notes,
         *trained(setup),
         *said_otherwise(setup),
         "the largest integer that is legal and fits under any strategy chosen from",

@@ -75,6 +75,7 @@ class Utilisation(NotebookTable):
         return (
             *((beyond,) if self.least > 1 else ()),
             *((spread,) if len(self.counts) > 1 else ()),
+            *self.counts[0].model.notes,
             f"{number(self.rate)} tokens per second and GPU",
             f"datasheet: {self.precision} {float(peak.value):.6g} {unit}{said}, {where}",
             *(f"{c.conventions.name}: {c.conventions.meaning}" for c in self.counts),

@@ -223,8 +223,6 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
         trains, scans = model.model.trains, has_scans(model.model)
         told = (*of_it, saved_note(model.model_type, trains=trains, scans=scans))
         return "; ".join(filter(None, told)) or None
-    blind = _sees(model.model) and model.model.sizes.get("b_vision") == 0
-    images = ("text alone: no image tokens are counted",) if blind else ()
     origin = model.origins.get("attn_implementation")
     sliding = bool(model.model.placed(At(Role.KEY_TOKEN, ("sliding",))))
     attention = "eager" if origin is None else origin.value
@@ -235,7 +233,7 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
         trains=model.model.trains,
         scans=has_scans(model.model),
     )
-    return "; ".join(filter(None, (*model.model.notes, *images, saved))) or None
+    return "; ".join(filter(None, (*model.model.notes, saved))) or None
 
 
 def _declared(

@@ -75,6 +75,7 @@ def _ways(plans: Plans) -> Iterator[str]:
 def _of_engine(best: Plan) -> Iterator[str]:
     """Say what is assumed of how the engine runs, and one that prefills apart."""
     engine, load = best.sized.engine, best.steady.load
+    yield from engine.declare(TRAINING).notes
     engines = [engine] if best.apart is None else [engine, best.apart[0].engine]
     if load.shared:
         yield f"shared prefix: cached once per engine, read {READINGS[engine.reading]}"

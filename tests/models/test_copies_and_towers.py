@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
 import symbolic_cost as sc
+from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.count import count
 from tests.models.test_families_truth import TRUTH
@@ -99,6 +101,35 @@ def test_stages_that_nothing_reads_are_refused_with_images(stages):
     with pytest.raises(InputError, match="blocks of the tower, each once"):
         count(config, 1, 64, image_tokens=16)
     assert count(config, 1, 64)["flops_fwd"] == TRUTH["qwen3_vl/a"]["images"][0][1]
+
+
+@pytest.mark.parametrize("name", ["llava/a", "qwen2_5_vl/seen", "colpali/one", "gemma3/a"])
+def test_every_table_says_that_a_tower_sees_nothing(name):
+    """What a tower does is no part of a job whose sequences have no images: its header says so."""
+    config, said = TRUTH[name]["config"], "text alone: no image tokens are counted"
+    blind, seeing = (sc.models.from_config(config, sc.Shape(i=i)) for i in (0, 16))
+    assert said in str(sc.job(blind).table())
+    assert said not in str(sc.job(seeing).table())
+    assert count(config, 1, 64)["note"].count(said) == 1
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "search --gpus 2 --global-batch 8 --set l=64",
+        "fit --gpus 1 --set l=64",
+        "serve-plan --gpus 1 --input 50 --output 10 --strategy tp=1",
+        "mfu --seq 64 --tokens-per-second 1000",
+        "flops-per-token --seq 64",
+    ],
+)
+def test_answers_without_a_job_say_so_too(tmp_path, asked):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(TRUTH["llava/a"]["config"]), encoding="utf-8")
+    command, *options = asked.split()
+    machine = [] if command == "flops-per-token" else ["--system", "h100"]
+    told = CliRunner().invoke(main, [command, str(path), *options, *machine])
+    assert "text alone: no image tokens are counted" in " ".join(told.output.split())
 
 
 def test_null_is_not_the_default_of_a_tower():

@@ -81,7 +81,7 @@ def batch_sheet(
         whole = count.batch(chosen)
         tokens = sum(chosen)
         rows.append((rule.name, number(whole), number(whole / tokens)))
-        notes = _notes(count)[:1]
+        notes = _of_model(count)
     title = f"Training FLOP of {len(chosen)} sequences of {', '.join(map(str, chosen))} tokens"
     return Sheet(title, headed("conventions, FLOP of the batch>, per token>"), tuple(rows), notes)
 
@@ -130,7 +130,7 @@ def _compared(counts: list[TokenFlop]) -> Sheet:
         rows.append((count.conventions.name, number(count.total), over, why))
     columns = headed("conventions, FLOP per token>, over the least> [%], against the row above")
     meanings = tuple(f"{one.conventions.name}: {one.conventions.meaning}" for one in ordered)
-    return Sheet(_title(ordered[0]), columns, tuple(rows), _notes(ordered[0])[:1] + meanings)
+    return Sheet(_title(ordered[0]), columns, tuple(rows), _of_model(ordered[0]) + meanings)
 
 
 def _bound(count: TokenFlop, expr: Expr) -> Expr:
@@ -141,12 +141,17 @@ def _title(count: TokenFlop) -> str:
     return f"Training FLOP per token of {count.model.name} [{Unit.FLOP}]"
 
 
-def _notes(count: TokenFlop) -> tuple[str, ...]:
+def _of_model(count: TokenFlop) -> tuple[str, ...]:
     known = count.numbers
     numbers = ", ".join(f"{one.name} = {known[one]}" for one in in_glossary_order(known))
+    said = f"model {count.model.name}, forward and both gradients{', ' if numbers else ''}{numbers}"
+    return (said, *count.model.notes)
+
+
+def _notes(count: TokenFlop) -> tuple[str, ...]:
     rule = count.conventions
     return (
-        f"model {count.model.name}, forward and both gradients{', ' if numbers else ''}{numbers}",
+        *_of_model(count),
         f"conventions {rule.name}: {rule.meaning}",
         f"source: {rule.source}",
     )

@@ -75,9 +75,11 @@ def joined(name: str, text: Model, own: Joining) -> Model:
     known = {axis: Axis(axis, Role.WHOLE) for axis in own.further} | {
         axis: entry for axis, entry in connectors.AXES.items() if axis in sizes
     }
+    blind = seen.sizes[f"b_{_IMAGE}"] == 0
     return replace(
         text,
         name=name,
+        notes=(*text.notes, *(("text alone: no image tokens are counted",) if blind else ())),
         parts=(*seen.parts, joining, *further, *text.parts),
         sizes={**text.sizes, **seen.sizes, **sizes},
         axes={**text.axes, **seen.axes, **known},
