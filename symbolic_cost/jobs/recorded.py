@@ -67,7 +67,8 @@ class RecordedRun:
     def assumed(self) -> tuple[str, ...]:
         """What the row leaves out, and what holds instead."""
         self.job  # noqa: B018 - reads the row
-        return (*self._read.assumed, *filter(None, (self.cells.get("assumed"),)))
+        told = (*self._read.assumed, self.cells.get("assumed"))
+        return tuple(dict.fromkeys(filter(None, told)))
 
     @cached_property
     def job(self) -> Job:

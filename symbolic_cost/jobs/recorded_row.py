@@ -136,8 +136,15 @@ class RowRead:
 
     @property
     def _sequences(self) -> bool:
-        """Whether tensor-parallel ranks split residual positions."""
-        return self.cells.get("sp", "0") not in ("0", "false", "False")
+        """Whether tensor-parallel ranks split the residual stream.
+
+        Those of MaxText always split its features, which takes the room and the messages of split
+        positions.
+
+        Source: github.com/AI-Hypercomputer/maxtext, configs/base.yml: activation_embed.
+        """
+        said = self.cells.get("sp", "0") not in ("0", "false", "False")
+        return said or self._stack() in _DATA["split_features"]["stacks"]
 
     def _experts(self, experts: int, data: int, tensor: int) -> int:
         """Return how many of the expert-parallel ranks are data-parallel ones.

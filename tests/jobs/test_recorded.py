@@ -130,3 +130,16 @@ def test_a_local_batch_is_split_into_as_many_microbatches_as_stages(tmp_path):
     assert any("as many microbatches as stages" in one for one in run.assumed)
     (run,) = rows(tmp_path, line).expressed
     assert run.job.values["b"] == 1
+
+
+def test_tensor_parallel_ranks_of_maxtext_split_the_residual_stream(tmp_path):
+    """Its features, which takes the room and the messages of split positions."""
+    row = BY_SIZES.replace("a100-80gb", "tpu-v5p").replace("Megatron-LM", "MaxText")
+    row = row.replace("fp16", "bf16").replace("4,0,2,1,1,1,2", "4,0,1,1,1,1,4")
+    (run,) = rows(tmp_path, row).expressed
+    assert str(run.job.strategy) == "tp=4,sp,dp=4"
+
+
+def test_what_is_assumed_is_told_once(tmp_path):
+    (run,) = rows(tmp_path, BY_SIZES.replace("Megatron-LM", "")).expressed
+    assert len(run.assumed) == len(set(run.assumed)) > 0
