@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import CONTEXT, DEGREES, FLAGS
@@ -63,6 +63,7 @@ def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     flags += ["--sequence-parallel"] if structure.positions else []
     flags += ["--use-distributed-optimizer"] if structure.zero else []
     flags += _of_order(candidate.options.get("order", "")) or []
+    flags += _PRECISIONS[_precision(outcome.facts)]
     own_loss = "--stack megatron-core-own-loss" in outcome.facts.words
     if own_loss or "--stack megatron-core" in outcome.facts.words:
         flags += [] if own_loss else list(_FUSED_LOSS)
@@ -78,6 +79,8 @@ def lacking(outcome: Search, candidate: Candidate) -> Iterator[str]:
     structure, options = candidate.structure, candidate.options
     if outcome.facts.trains:
         yield f"train {outcome.facts.trains}"
+    if _precision(outcome.facts) not in _PRECISIONS:
+        yield f"precision {_precision(outcome.facts)}"
     if structure.zero > _SHARDED:
         yield (
             f"zero={structure.zero}: the distributed optimizer is zero={_SHARDED}, and more is "
@@ -93,6 +96,26 @@ def lacking(outcome: Search, candidate: Candidate) -> Iterator[str]:
     )
     if options.get("regather") == "no-regather":
         yield "regather off"
+
+
+_NARROW, _EIGHT = "--grad-reduce-in-bf16", ("--bf16", "--fp8-format hybrid")
+_PRECISIONS: Mapping[str, Sequence[str]] = {
+    "fp32": (),
+    "fp16-mixed": ("--fp16",),
+    "bf16-mixed": ("--bf16",),
+    "bf16-gradients": ("--bf16", _NARROW),
+    "fp8-hybrid": _EIGHT,
+    "fp8-gradients": (*_EIGHT, _NARROW),
+    "fp8-weights": (*_EIGHT, "--fp8-param-gather"),
+    "fp8-params": (*_EIGHT, "--fp8-param-gather", _NARROW),
+    "mxfp8": ("--bf16", "--fp8-format e4m3", "--fp8-recipe mxfp8", _NARROW),
+}
+"""Flags of what is kept in how many bits; gradients are in 32 unless said otherwise."""
+
+
+def _precision(facts: Facts) -> str:
+    words = (one for one in facts.words if one.startswith("--precision "))
+    return next(words, "").removeprefix("--precision ")
 
 
 _FUSED_LOSS = ("--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te")

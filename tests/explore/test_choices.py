@@ -191,3 +191,19 @@ def test_refused(choice, said):
 def test_what_is_typed():
     typed = read_choices(["order=default,all", "offload=none,saved", "scattered=on,off"])
     assert typed == {"order": ("", "all"), "offload": ("", "saved"), "scattered": (True, False)}
+
+
+@pytest.mark.parametrize(
+    ("precision", "flags"),
+    [
+        ("bf16-mixed", "--bf16"),
+        ("fp8-params", "--bf16 --fp8-format hybrid --fp8-param-gather --grad-reduce-in-bf16"),
+        ("bf16-fsdp", None),
+    ],
+)
+def test_megatron_is_told_the_precision(precision, flags):
+    found = sc.search(
+        sc.job("gpt2", system="h100", precision=precision), 8, 8, choose={"b": 1, "zero": (0, 1)}
+    )
+    told = next(note for note in search_sheet(found).notes if note.startswith("Megatron-LM: "))
+    assert (flags in told) if flags else told == "Megatron-LM: no flags for precision bf16-fsdp"
