@@ -65,7 +65,7 @@ class Timed:
 
 def figures(folder: Path) -> dict[str, Any]:
     """Return every figure of the report from the tables of a folder."""
-    timed, refused, memory, crowded = _read(folder)
+    timed, refused, memory, fitting = _read(folder)
     machines: dict[str, dict[str, list[Timed]]] = defaultdict(lambda: defaultdict(list))
     doubtful: Counter[str] = Counter()
     for one in timed:
@@ -80,7 +80,7 @@ def figures(folder: Path) -> dict[str, Any]:
         "refused": refused,
         "doubtful": dict(doubtful),
         "memory": memory,
-        "crowded": crowded,
+        "fitting": fitting,
         "boxes": boxes.figures({**_boxes(machines), "b200, simumax": boxes.on_gpus()}),
         **left_out.figures(folder),
     }
@@ -98,13 +98,14 @@ def _boxes(machines: Mapping[str, Mapping[str, Sequence[Timed]]]) -> dict[str, b
 
 def _read(
     folder: Path,
-) -> tuple[list[Timed], dict[str, dict[str, int]], dict[str, Any], dict[str, list[str]]]:
+) -> tuple[list[Timed], dict[str, dict[str, int]], dict[str, Any], dict[str, Any]]:
     """Return runs with their steps, what was refused and why, memory, and what is said not to fit.
 
-    The last is all runs of a machine whose memory is known to be bounded, and those of them.
+    The last is how many runs of each source were asked, and the names of those that are not said
+    to fit.
     """
     steps, timed, memory = sc.Steps(), [], {}
-    crowded: dict[str, list[str]] = {}
+    fitting: dict[str, dict[str, Any]] = {}
     refused: dict[str, Counter[str]] = defaultdict(Counter)
     for table in TABLES:
         path = folder / f"{table}.csv"
@@ -121,9 +122,9 @@ def _read(
                 continue
             fits = job.memory().fits
             if fits.has_numbers:
-                own = crowded.setdefault(table, ["0"])
-                own[0] = str(int(own[0]) + 1)
-                own += [] if fits else [run.name.removeprefix(f"{table}-")]
+                asked = fitting.setdefault(table, {"runs": 0, "not": []})
+                asked["runs"] += 1
+                asked["not"] += [] if fits else [run.name.removeprefix(f"{table}-")]
             if run.peak_bytes is not None:
                 view = "reserved" if "reserved" in run.cells["mem_kind"] else "smi"
                 guess = job.device_memory(view).sheet.rows[-1][1]
@@ -137,7 +138,7 @@ def _read(
             place: _errors([error for _, error in own], [name for name, _ in own])
             for place, own in memory.items()
         },
-        crowded,
+        fitting,
     )
 
 
@@ -247,27 +248,27 @@ def sections(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"### Rows\n\n{_rows(found)}"
     yield from boxes.sections(found["boxes"])
     yield f"### Memory\n\n{MEMORY}\n\n{_memory(found['memory'])}"
-    yield CROWDED.format(rows=_crowded(found["crowded"]))
+    yield FITTING.format(rows=_fitting(found["fitting"]))
     yield from left_out.sections(found)
 
 
-CROWDED = """\
+FITTING = """\
 Every run fitted its devices. Those of each source that the library says do not (`memory().fits`):
 
 {rows}
 
-Of llama3-70b in zero=3 the recipes of Megatron-Bridge move layers to the host, which its tables do
-not tell. What kernels keep was looked up in the code of the stacks after these rows were seen:
-inputs of products in 8 bits, LLM Foundry's loss, Mamba-2's scan, experts' rows, squares; before
-that 160 of 414 on GPUs were said not to fit.
+Of llama3-70b in zero=3 the recipes of Megatron-Bridge move layers to the host
+(cpu_offloading_num_layers), which its tables do not tell. What kernels keep was looked up in the
+code of the stacks after these rows were seen: inputs of products in 8 bits, LLM Foundry's loss,
+Mamba-2's scan, experts' rows, squares; before that 160 of 414 on GPUs were said not to fit.
 """
 
 
-def _crowded(found: Mapping[str, Sequence[str]]) -> str:
+def _fitting(found: Mapping[str, Mapping[str, Any]]) -> str:
     """Tabulate the runs that are said not to fit."""
     lines = ["| source | runs | said not to fit |", "|---|---:|---|"]
-    for table, (runs, *names) in found.items():
-        lines.append(f"| {table} | {runs} | {', '.join(names) or 'none'} |")
+    for table, own in found.items():
+        lines.append(f"| {table} | {own['runs']} | {', '.join(own['not']) or 'none'} |")
     return "\n".join(lines)
 
 

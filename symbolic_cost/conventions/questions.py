@@ -77,7 +77,8 @@ class ElementSizes:
     def of(self, role: Role) -> Expr:
         """Return the bytes of one element."""
         size: Expr | None = getattr(self, role.value)
-        return self.statistic if size is None else size
+        unless = self.value if role is Role.FACTOR else self.statistic
+        return unless if size is None else size
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def megatron_flags(outcome: Search, candidate: Candidate) -> str:
     flags += ["--sequence-parallel"] if structure.positions else []
     flags += ["--use-distributed-optimizer"] if structure.zero else []
     flags += _of_order(candidate.options.get("order", "")) or []
-    flags += _PRECISIONS[_precision(outcome.facts)]
+    flags += [flag for option, of in _SAID.items() for flag in of[_said(outcome.facts, option)]]
     own_loss = "--stack megatron-core-own-loss" in outcome.facts.words
     if own_loss or "--stack megatron-core" in outcome.facts.words:
         flags += [] if own_loss else list(_FUSED_LOSS)
@@ -79,8 +79,9 @@ def lacking(outcome: Search, candidate: Candidate) -> Iterator[str]:
     structure, options = candidate.structure, candidate.options
     if outcome.facts.trains:
         yield f"train {outcome.facts.trains}"
-    if _precision(outcome.facts) not in _PRECISIONS:
-        yield f"precision {_precision(outcome.facts)}"
+    for option, of in _SAID.items():
+        if _said(outcome.facts, option) not in of:
+            yield f"{option} {_said(outcome.facts, option)}"
     if structure.zero > _SHARDED:
         yield (
             f"zero={structure.zero}: the distributed optimizer is zero={_SHARDED}, and more is "
@@ -108,14 +109,29 @@ _PRECISIONS: Mapping[str, Sequence[str]] = {
     "fp8-gradients": (*_EIGHT, _NARROW),
     "fp8-weights": (*_EIGHT, "--fp8-param-gather"),
     "fp8-params": (*_EIGHT, "--fp8-param-gather", _NARROW),
-    "mxfp8": ("--bf16", "--fp8-format e4m3", "--fp8-recipe mxfp8", _NARROW),
+    "mxfp8": ("--bf16", "--fp8-format e4m3 --fp8-recipe mxfp8", "--fp8-param-gather", _NARROW),
 }
 """Flags of what is kept in how many bits; gradients are in 32 unless said otherwise."""
 
 
-def _precision(facts: Facts) -> str:
-    words = (one for one in facts.words if one.startswith("--precision "))
-    return next(words, "").removeprefix("--precision ")
+_OPTIMIZERS: Mapping[str, Sequence[str]] = {
+    "": (),
+    "adam": (),
+    "momentum": ("--optimizer sgd",),
+    "muon": ("--optimizer muon",),
+}
+_KERNELS: Mapping[str, Sequence[str]] = {
+    "": (),
+    "flash": ("--attention-backend flash",),
+    "eager": ("--attention-backend unfused",),
+}
+_SAID = {"precision": _PRECISIONS, "optimizer": _OPTIMIZERS, "attention": _KERNELS}
+"""Flags of what a job says, by its option; nothing is said of what is usual."""
+
+
+def _said(facts: Facts, option: str) -> str:
+    words = (one for one in facts.words if one.startswith(f"--{option} "))
+    return next(words, "").partition(" ")[2]
 
 
 _FUSED_LOSS = ("--cross-entropy-loss-fusion", "--cross-entropy-fusion-impl te")

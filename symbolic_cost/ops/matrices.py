@@ -67,8 +67,8 @@ class _Held:
 
 def _scores_experts(axes: Glossary, op: Op, weight: Operand) -> bool:
     """Tell whether a product has a score for every expert as its result: routers stay wide."""
-    (values,) = (one for one in op.inputs if one.tensor != weight.tensor)
-    return any(of_role(axes, set(weight.axes).difference(values.axes), Role.EXPERT))
+    taken = {axis for one in op.inputs if not one.is_weight for axis in one.axes}
+    return any(of_role(axes, set(weight.axes) - taken, Role.EXPERT))
 
 
 _HELD: Recent[_Held] = Recent(16)

@@ -231,6 +231,7 @@ class Memory:
         """Say what of the framework is taken to be, in words."""
         level, placed = self.divided.ranks.zero, self.divided.placement
         yield self.software.description
+        yield from self.software.merged(self.divided.split_model)
         if self.training.software.making is Making.REDUCED and 0 < level < SHARDED:
             yield (
                 f"zero={level} keeps whole weights from step to step; FSDP that does not reshard "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 from symbolic_cost.conventions.questions import Conventions
@@ -91,10 +92,22 @@ class Software:
             f"{_MAKING_WORDS[self.making]}{units}, optimizer {self.updates}{kernels}"
         )
 
+    def merged(self, model: Model) -> Iterator[str]:
+        """Say which ops of a model are one kernel, or run in others' kernels."""
+        paths = [op.path for part in model.parts for op in part.ops]
+        for ends in self.remade:
+            own = [path for path in paths if path.endswith(ends)]
+            if own:
+                again = "whose backward makes what is inside again"
+                yield f"{own[0]} to {own[-1]}: one kernel, {again}"
+        inside = dict.fromkeys(path for path in paths if path.endswith(self.absorbed))
+        if inside:
+            yield f"{', '.join(inside)}: inside the kernels beside"
+
     def counted(self, conventions: Conventions) -> Conventions:
         """Return conventions with what its kernels keep for backward."""
         kept = {LOSS: _AS_LOGITS} if self.loss in _OF_LOGITS else {}
-        if not kept and not self.joined:
+        if not any((kept, self.joined, self.remade, self.absorbed)):
             return conventions
         kept_as = {**conventions.kept_as, **kept}
         return replace(

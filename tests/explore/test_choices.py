@@ -194,16 +194,22 @@ def test_what_is_typed():
 
 
 @pytest.mark.parametrize(
-    ("precision", "flags"),
+    ("option", "flags"),
     [
-        ("bf16-mixed", "--bf16"),
-        ("fp8-params", "--bf16 --fp8-format hybrid --fp8-param-gather --grad-reduce-in-bf16"),
-        ("bf16-fsdp", None),
+        ({"precision": "bf16-mixed"}, "--bf16"),
+        (
+            {"precision": "fp8-params"},
+            "--bf16 --fp8-format hybrid --fp8-param-gather --grad-reduce-in-bf16",
+        ),
+        ({"precision": "bf16-fsdp"}, "no flags for precision bf16-fsdp"),
+        ({"optimizer": "muon"}, "--optimizer muon"),
+        ({"optimizer": "lion"}, "no flags for optimizer lion"),
+        ({"attention": "eager"}, "--attention-backend unfused"),
     ],
 )
-def test_megatron_is_told_the_precision(precision, flags):
+def test_megatron_is_told_what_a_job_says(option, flags):
     found = sc.search(
-        sc.job("gpt2", system="h100", precision=precision), 8, 8, choose={"b": 1, "zero": (0, 1)}
+        sc.job("gpt2", system="h100", **option), 8, 8, choose={"b": 1, "zero": (0, 1)}
     )
     told = next(note for note in search_sheet(found).notes if note.startswith("Megatron-LM: "))
-    assert (flags in told) if flags else told == "Megatron-LM: no flags for precision bf16-fsdp"
+    assert flags in told

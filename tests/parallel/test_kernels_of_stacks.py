@@ -49,3 +49,5 @@ def test_a_scan_in_one_kernel_keeps_what_comes_in_and_its_result():
     assert {name for name in own if not name.endswith(".statistics")} == wide | narrow | {
         "mixer.entry"
     }
+    notes = " ".join(job.memory().sheet.notes)
+    assert "mixer.u_window to mixer.add: one kernel, whose backward makes what is inside" in notes
