@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -36,17 +35,19 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def issued():
+def issued(tmp_path_factory):
     """Start the ranks and read what the first one prints."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    shared = {"WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    program = [sys.executable, str(Path(__file__).with_name("torch_ranks.py"))]
+    meeting = tmp_path_factory.mktemp("ranks") / "meeting"
+    program = [sys.executable, str(Path(__file__).with_name("torch_ranks.py")), str(meeting)]
     started = [
         subprocess.Popen(
             program,
-            env={**os.environ, **shared, "RANK": str(rank), "OMP_NUM_THREADS": "1"},
+            env={
+                **os.environ,
+                "WORLD_SIZE": str(RANKS),
+                "RANK": str(rank),
+                "OMP_NUM_THREADS": "1",
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,9 +1,11 @@
 """One rank of a run of DTensor; the first prints the collectives that were issued, as JSON.
 
-Started once per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; gloo on CPU.
+Started once per rank with RANK and WORLD_SIZE, and with the file by which the ranks meet as its
+argument; gloo on CPU.
 """
 
 import json
+import os
 import sys
 
 import torch
@@ -111,13 +113,19 @@ def sharded(mesh):
 
 
 def main():
-    dist.init_process_group("gloo")
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    meeting = f"file://{sys.argv[1]}"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=ranks)
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     found = {name: run(mesh, sp) for name, sp in (("tp", False), ("tp,sp", True))}
     found["dp,zero=3"] = sharded(mesh)
-    if dist.get_rank() == 0:
+    if rank == 0:
         sys.stdout.write(json.dumps(found))
-    dist.destroy_process_group()
+        sys.stdout.flush()
+    dist.barrier()
+    # Without the destructors: PyTorch's threads that still run can abort an interpreter that ends
+    # ("terminate called without an active exception").
+    os._exit(0)
 
 
 if __name__ == "__main__":
