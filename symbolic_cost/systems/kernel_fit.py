@@ -237,7 +237,7 @@ def collectives(machine: Machine) -> Form:
         sent = twice * c["bytes"] * (others + copy) / c["gpus"] * shared
         nominal = sent / (share * bandwidth)
         sending = np.minimum(nominal / small, large + nominal)
-        hops = np.where(c["op"] == "alltoall", 1 + np.log2(c["gpus"]), twice * others)
+        hops = np.where(c["op"] == "alltoall", 1 + np.ceil(np.log2(c["gpus"])), twice * others)
         return call + hops * hop + sending
 
     start = {
