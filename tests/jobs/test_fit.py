@@ -86,9 +86,19 @@ def test_machines_that_publications_made_up_have_nothing_around():
 
 
 REPORTED = {
-    "b200": 178.35, "gb200-nvl72": 184.31, "b300": 267.69, "gb300-nvl72": 276.5, "h200": 139.8,
-    "l40s": 44.39, "a40": 44.34, "mi355x": 287.98,
-    "tpu-v4": 30.75, "tpu-v5e": 15.75, "tpu-v5p": 95.74, "trillium": 31.25, "tpu-v7": 189.5,
+    "b200": 178.35,
+    "gb200-nvl72": 184.31,
+    "b300": 267.69,
+    "gb300-nvl72": 276.5,
+    "h200": 139.8,
+    "l40s": 44.39,
+    "a40": 44.34,
+    "mi355x": 287.98,
+    "tpu-v4": 30.75,
+    "tpu-v5e": 15.75,
+    "tpu-v5p": 95.74,
+    "trillium": 31.25,
+    "tpu-v7": 189.5,
 }
 """GiB that programs are offered, as PyTorch and XLA say where memory runs out."""
 

@@ -102,7 +102,7 @@ def test_a_step_scales_with_the_machine():
 @pytest.mark.parametrize(("h", "b", "apart"), [(16, 1, 1), (16, 2, 0), (32, 1, 0), (24, 2, 1)])
 def test_softmax_of_a_few_heads_is_issued_op_by_op(h, b, apart):
     """Of 2 or 6 heads times sequences per rank, no multiples of 4: five kernels, three times."""
-    issued = dict.fromkeys(rates(A100), 1e+18) | dict.fromkeys(("alpha", "alpha_d"), 0.0)
+    issued = dict.fromkeys(rates(A100), 1e18) | dict.fromkeys(("alpha", "alpha_d"), 0.0)
     issued |= {"alpha_m": 0.0, "t_k": 0.0, "n_half": 0.0, "n_d": 8.0, "t_h": 1.0}
 
     def seconds(layers, heads, sequences):
