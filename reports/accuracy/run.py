@@ -54,8 +54,13 @@ Calculon 19.7 % and 39.0 %, llm-analysis 17.7 % and 56.7 %, transformer-perf-est
 WHERE = """\
 ### Where the error sits
 
-* Eight-fold tensor parallelism on one node: with one sequence per microbatch a step takes 27 %
-  longer than one time per issued op says, with four or more sequences it is within 10 %.
+* Eight-fold tensor parallelism on one node: 14 % too fast with one and two sequences per microbatch
+  of width 1024, 10 of 2048, whatever the message. With one sequence it was 27 % while softmax was
+  one kernel: that of Megatron-LM asks for a multiple of four heads times sequences on a rank, where
+  these have two (core/fusions/fused_softmax.py; looked up after steps with one sequence were
+  seen to take 0.9 ms a layer longer than with two). One multi-node run has six, and is 8 % too slow
+  since. The efficiencies are those fitted before: anew they are within 4 %, but for the time of a
+  step between nodes, 61 us in place of 157.
 * Without tensor parallelism on one node: what a step takes whatever the number of layers is three
   times what is predicted, in proportion to the width. The product of the vocabulary runs at 70
   TFLOP/s there and at full rate from two ranks on, as one with 50257 columns would that are not

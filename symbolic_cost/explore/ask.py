@@ -108,7 +108,7 @@ def fit(
     >>> import symbolic_cost as sc
     >>> found = sc.fit("gpt2", 2, system="h100", symbols=("b",))
     >>> bool(found), found.largest["b"].size, found.fewest[0]
-    (True, 505, 1)
+    (True, 493, 1)
 
     Arguments are those of `search`; a rank has one sequence of the global batch unless it is given,
     and where nothing is said sequence parallelism is on, ZeRO 1 or 3, the schedule 1f1b. What is to

@@ -15,7 +15,7 @@ import numpy as np
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import looked_up
 from symbolic_cost.explore.candidates import Structured, candidates
-from symbolic_cost.explore.objectives import HELD, OBJECTIVES, SHARE, Objective
+from symbolic_cost.explore.objectives import HELD, MEMORY, NEEDED, OBJECTIVES, SHARE, Objective
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, axes_of, structured_setup
 from symbolic_cost.explore.subject import Facts, Subject
@@ -73,7 +73,8 @@ class Search(NotebookTable):
             held, shares = (_of_stage(candidate, f"{kind}{stage}: ") for kind in (HELD, SHARE))
             if held:
                 peaks[stage] = peak_of(held, shares)
-        return Fit(None if self.capacity is None else int(self.capacity), peaks)
+        beside = candidate.outputs[NEEDED] - candidate.outputs[MEMORY]
+        return Fit(None if self.capacity is None else int(self.capacity), peaks, int(beside))
 
     @property
     def capacity(self) -> float | None:

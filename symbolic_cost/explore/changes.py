@@ -43,7 +43,7 @@ def rates_sheet(timed: Timed) -> Sheet:
 
 def more_memory(run: Job, timed: Timed) -> Change:
     """Say the largest sizes of a job that fit, now and with 10 GiB more on every rank."""
-    room = timed.fit.capacity
+    room = timed.fit.room
     if room is None:
         return Change("The memory of the machine has no bound.")
     # Another microbatch makes no other number of them here.

@@ -18,7 +18,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.candidates import NoCandidateError, Numbers, Structured, candidates
-from symbolic_cost.explore.objectives import LEGAL, MEMORY
+from symbolic_cost.explore.objectives import LEGAL, NEEDED
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
 from symbolic_cost.explore.subject import FREE, Subject
@@ -122,7 +122,7 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
     for shape, together in all_priced(own, walked.structures, free):
         columns = columns_of(walked, shape)
         for structure in together.priced:
-            tape = together.alone(structure, lambda n: n == MEMORY or n.startswith(LEGAL))
+            tape = together.alone(structure, lambda n: n == NEEDED or n.startswith(LEGAL))
             asked = _MemoryIn(tape, columns, walked.rows(shape), symbol, most)
             sizes = asked.largest(room)
             place = int(np.argmax(sizes))
@@ -168,13 +168,13 @@ class _MemoryIn:
         low, high = np.zeros(self._count), np.full(self._count, float(self._most + 1))
         while (high - low > 1).any():
             middle = np.floor((low + high) / 2)
-            fits = self._at(middle)[MEMORY] <= room
+            fits = self._at(middle)[NEEDED] <= room
             low, high = np.where(fits, middle, low), np.where(fits, high, middle)
         return self._legal(low)
 
     def memory_per_unit(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the memory that one more takes [byte], by candidate."""
-        return self._at(sizes + 1)[MEMORY] - self._at(np.maximum(sizes, 1))[MEMORY]
+        return self._at(sizes + 1)[NEEDED] - self._at(np.maximum(sizes, 1))[NEEDED]
 
     def _legal(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the largest legal sizes that are not larger."""

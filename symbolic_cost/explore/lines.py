@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import repeat
-from math import inf
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
@@ -108,10 +106,7 @@ def sheet(done: Outcome, title: str) -> Sheet:
         for name in rows
     )
     cells: list[list[Cell]] = [column.tolist() for column in rows.values()]
-    rooms = {case.words.get("system"): case.capacity for case in done.plan.cases}
-    sizes = rows.get("memory", ())
-    machines = rows.get("system", repeat(None))
-    over = sum(size > (rooms[of] or inf) for size, of in zip(sizes, machines, strict=False))
+    over = sum(not one for one in rows.get("fits", ()))
     beyond = (f"{over} of these rows do not fit: --where fits leaves them out",) if over else ()
     meant = ("cost: seconds of all devices together for one token or sample",)
     lines = (

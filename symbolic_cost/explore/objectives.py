@@ -16,6 +16,9 @@ from symbolic_cost.systems.results import THROUGHPUTS
 MEMORY = "memory"
 """Output: the most that one rank of any stage holds at any moment [byte]."""
 
+NEEDED = "needed"
+"""Output: the same with what a device holds beside tensors [byte], which fits or does not."""
+
 HELD, SHARE = "held ", "share "
 """Outputs that begin so say what a stage holds at a moment, or of a quantity [byte]."""
 

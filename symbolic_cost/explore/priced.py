@@ -23,8 +23,9 @@ from symbolic_cost.algebra import add, mul
 from symbolic_cost.conditions import Condition, Split, check
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.choices import OPENED
-from symbolic_cost.explore.objectives import HELD, LEGAL, MEMORY, SHARE
+from symbolic_cost.explore.objectives import HELD, LEGAL, MEMORY, NEEDED, SHARE
 from symbolic_cost.extrema import Max
+from symbolic_cost.jobs.fit import surroundings
 from symbolic_cost.jobs.model_terms import ModelTerms
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
@@ -140,7 +141,9 @@ def outputs_of(space: Costs, setup: Setup) -> dict[str, int]:
     held = {stage: memory.device_bytes(stage) for stage in stages}
     moments = {stage: at_moments(sums) for stage, sums in held.items()}
     outputs = {name: space.node(to[name]) for name in TIMES if name in to.definitions}
-    outputs[MEMORY] = space.node(Max(*(size for at in moments.values() for size in at.values())))
+    most = Max(*(size for at in moments.values() for size in at.values()))
+    outputs[MEMORY] = space.node(most)
+    outputs[NEEDED] = space.node(add(most, surroundings(setup)))
     for stage, sums in held.items():
         for name, size in moments[stage].items():
             outputs[f"{HELD}{stage}: {name}"] = space.node(size)

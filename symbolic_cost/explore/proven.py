@@ -18,7 +18,7 @@ from symbolic_cost.explore.boxes import Axis, Piece, Wish
 from symbolic_cost.explore.candidates import Candidates, Shape, Structured, candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.free_symbols import Numbers, checked, freed, with_numbers
-from symbolic_cost.explore.objectives import LEGAL, MEMORY, OBJECTIVES, Objective
+from symbolic_cost.explore.objectives import LEGAL, NEEDED, OBJECTIVES, Objective
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.ranges import Given
 from symbolic_cost.explore.space import Space
@@ -140,7 +140,7 @@ def _piece(
             f"{place}|{wanted.of([label.partition('|')[2] for label in labels])}",
             wanted.sign,
             tuple(label for label in labels if label.partition("|")[2].startswith(LEGAL)),
-            {} if room is None else {f"{place}|{MEMORY}": room},
+            {} if room is None else {f"{place}|{NEEDED}": room},
         )
         for place, labels in outputs.items()
         if int(place) not in refused

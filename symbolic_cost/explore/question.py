@@ -295,7 +295,7 @@ def _side(tree: Tree, columns: Columns) -> str:
     return f"it is {number:.6g}"
 
 
-_IN_BYTES = ("memory", "capacity")
+_IN_BYTES = ("memory", "needed", "capacity")
 
 
 def plain(tree: Tree) -> str:

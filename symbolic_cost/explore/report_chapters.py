@@ -53,7 +53,7 @@ def fullest(held: Fit) -> str:
     peak = held.peaks[held.fullest]
     return (
         f"the {held.fullest} stage holds {human(peak.size, Unit.BYTE)} at its peak "
-        f"({peak.moment}) of {human(held.capacity, Unit.BYTE)} usable, most of it "
+        f"({peak.moment}){held.around} of {human(held.capacity, Unit.BYTE)} usable, most of it "
         f"{_WORDS.get(peak.binds, peak.binds.replace('_', ' '))}"
     )
 

@@ -10,7 +10,7 @@ from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.flags import lacking, megatron_flags, time_command
-from symbolic_cost.explore.objectives import MEMORY
+from symbolic_cost.explore.objectives import MEMORY, NEEDED
 from symbolic_cost.explore.subject import run_note
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.systems.results import STEP_PARTS
@@ -72,9 +72,10 @@ def title(outcome: Search | Proof) -> str:
 
 
 def _notes(outcome: Search) -> Iterator[str]:
+    room = f"{_room(outcome)} per rank{_around(outcome)}"
     yield (
         f"{outcome.considered} candidates of {outcome.structures} structures: "
-        f"{outcome.legal} legal, {outcome.fitting} fit into {_room(outcome)} per rank"
+        f"{outcome.legal} legal, {outcome.fitting} fit into {room}"
     )
     yield _chosen(outcome)
     if outcome.objective.resource and outcome.best:
@@ -125,6 +126,12 @@ def _of_context(outcome: Search) -> str:
     )
 
 
+def _around(outcome: Search) -> str:
+    """Say what is there beside the tensors of the best, or of the smallest."""
+    some = [one for one in (*outcome.best, outcome.smallest) if one is not None]
+    return outcome.fit(some[0]).around.replace(" and ", ", beside ", 1) if some else ""
+
+
 def _room(outcome: Search) -> str:
     return "no bound" if outcome.capacity is None else human(outcome.capacity, Unit.BYTE)
 
@@ -168,7 +175,7 @@ def nothing(outcome: Search) -> Iterator[str]:
         yield "nothing is legal: no candidate meets every condition"
         return
     least = outcome.smallest
-    size = human(least.outputs[MEMORY], Unit.BYTE)
+    size = human(least.outputs[NEEDED], Unit.BYTE)
     yield f"nothing fits: the smallest takes {size} of {_room(outcome)}"
     yield f"the smallest: {outcome.fit(least)}"
     yield f"run it: {time_command(outcome, least)}"

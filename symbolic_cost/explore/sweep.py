@@ -48,7 +48,7 @@ def sweep(
     >>> rows = sc.sweep(sc.job("gpt2", system="h100"), {"tp": "1,2", "b": [1, 2]}, gpus=4,
     ...                 global_batch=16)  # steps [s], memory of a rank [byte]
     >>> rows.columns.tolist(), len(rows)
-    (['tp', 'b', 'dp', 'M', 'step', 'mfu', 'tokens_per_second', 'memory'], 4)
+    (['tp', 'b', 'dp', 'M', 'step', 'mfu', 'tokens_per_second', 'memory', 'fits'], 4)
 
     Args:
         job: what does not vary; a degree that neither varies nor has a number follows.

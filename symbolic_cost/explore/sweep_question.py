@@ -25,12 +25,13 @@ _DIMENSIONS: dict[str, Dimension] = {
     **dict.fromkeys(_RATES[3:], (0, -1, 0)),
     "achieved": (0, -1, 1),
     "memory": BYTE,
+    "needed": BYTE,
     "capacity": BYTE,
 }
-_MADE = {"cost": ("tokens_per_second", "samples_per_second"), "fits": ("memory",)}
+_MADE = {"cost": ("tokens_per_second", "samples_per_second"), "fits": ("needed",)}
 """Columns made of others: device seconds of one token or sample, and whether memory suffices."""
 
-_SHOWN = ("step", "mfu", "tokens_per_second", "samples_per_second", "memory")
+_SHOWN = ("step", "mfu", "tokens_per_second", "samples_per_second", "memory", "fits")
 
 UNITS = {BYTE: "byte", SECOND: "s", (0, -1, 0): "1/s", (0, -1, 1): "FLOP/s", COUNT: "1", (): "bool"}
 
@@ -78,7 +79,7 @@ def sweep_question(
         where: a question, or nothing.
         by: expressions to make small; of a rate alone, such as mfu, more is better.
         most: rows to keep.
-        columns: of rows, beside those that vary; step, memory and rates unless given.
+        columns: of rows, beside those that vary; step, memory, rates and fits unless given.
     """
     known = dimensions(plan)
     problems = Problems()
@@ -161,6 +162,6 @@ def _derived(
     if name == "capacity":
         return np.full(len(known["R"]), room)
     if name == "fits":
-        return (np.asarray(outputs["memory"]) <= room).astype(np.float64)
+        return (np.asarray(outputs["needed"]) <= room).astype(np.float64)
     rate = next(outputs[one] for one in _MADE["cost"] if one in outputs)
     return known["R"] / np.asarray(rate)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
-from symbolic_cost.explore.objectives import LEGAL, MEMORY, Objective
+from symbolic_cost.explore.objectives import LEGAL, MEMORY, NEEDED, Objective
 from symbolic_cost.explore.together import Axes, Floats, Together
 from symbolic_cost.grouping import grouped
 from symbolic_cost.program.layered import Places
@@ -157,14 +157,16 @@ class Tally:
         Conditions and memory are a fifth of the steps: what takes time is evaluated of degrees at
         which any structure fits.
         """
-        listed = part.outputs(LEGAL, MEMORY)
+        listed = part.outputs(LEGAL, MEMORY, NEEDED)
         if not listed:
             return
         structures, told = zip(*listed, strict=True)
         memory = np.stack([outputs[MEMORY] for outputs in told])
         alike = part.axes.ways // prod(memory.shape[1:-1])
         legal = self._legal(told, alike)
-        fits = legal if self.capacity is None else legal & (memory <= self.capacity)
+        fits = legal
+        if self.capacity is not None:
+            fits = legal & (np.stack([outputs[NEEDED] for outputs in told]) <= self.capacity)
         self.legal += alike * int(np.count_nonzero(legal))
         self.fitting += alike * int(np.count_nonzero(fits))
         held = np.where(legal, memory, np.inf)

@@ -6,11 +6,10 @@ what it keeps (max_memory_reserved), and what nvidia-smi shows. Each is the one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 from symbolic_cost.emit.sheet import Sheet, headed
 from symbolic_cost.errors import InputError
@@ -23,11 +22,9 @@ from symbolic_cost.numeric.binding import value
 from symbolic_cost.parallel.groups import arranged
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.part_memory import STATES
-from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import exact
 from symbolic_cost.systems.kernel_records import kind_of
-from symbolic_cost.systems.stacks import UNKNOWN
+from symbolic_cost.systems.surroundings import Surroundings
 
 
 class View(StrEnum):
@@ -52,10 +49,6 @@ class Term:
     view: View
     size: int
     source: str = ""
-
-
-_CAPABLE = ("h100", "h200", "h800", "b200", "b300", "gb200", "gb300")
-"""Beginnings of the names of devices of compute capability 9 and above."""
 
 
 @dataclass(frozen=True)
@@ -102,58 +95,40 @@ class DeviceMemory:
 
     def _allocated(self) -> Iterator[Term]:
         """Yield what the allocator hands out beside the tensors of the step."""
-        yield self._term("blocks of 512 bytes", "block", self._rounding(self._fact("block")))
-        yield self._term("workspaces of cuBLAS", *self._by_device("cublas"))
-        yield self._term("workspace of TransformerEngine", *self._by_device("engine"))
-        yield self._term("buckets of gradients", "buckets", self._fact("buckets"))
+        own = self._around
+        yield self._term("blocks of 512 bytes", "block", self._rounding(own.fact("block")))
+        for name, fact in _HANDED.items():
+            chosen = own.of_device(fact)
+            yield self._term(name, chosen, own.fact(chosen))
 
     def _reserved(self, allocated: int, beside: int) -> Iterator[Term]:
         """Yield what the allocator keeps; it gives its cache back before memory runs out."""
-        steps = self._rounding(self._fact("segment"), self._fact("segment"))
-        cache = int(Fraction(self._fact("fragmentation")) * allocated)
-        machine = self.setup.machine
-        capacity = exact(0) if machine is None else machine.capacity.value
+        own = self._around
+        steps = self._rounding(own.fact("segment"), own.fact("segment"))
+        cache = int(Fraction(own.fact("fragmentation")) * allocated)
+        capacity = own.machine.capacity.value
         room = max(int(capacity) - beside - allocated - steps, 0) if capacity.is_finite else cache
         yield self._term("segments of 2 MiB", "segment", steps)
         yield self._term("cache and fragmentation", "fragmentation", min(cache, room))
 
     def _beside(self) -> Iterator[Term]:
         """Yield what the allocator does not see."""
-        yield self._term("buffers of NCCL", "connection", self._nccl(), View.SMI)
-        yield self._term("CUDA context", "context", self._fact("context"), View.SMI)
+        own, setup = self._around, self.setup
+        mesh = arranged(setup.strategy.mesh, setup.methods.order)
+        buffers = int(value(setup.value(own.buffers(mesh))))
+        yield self._term("buffers of NCCL", "connection", buffers, View.SMI)
+        yield self._term("CUDA context", "context", own.fact("context"), View.SMI)
 
     def _term(self, name: str, fact: str, size: int, view: View | None = None) -> Term:
         """Return a term with the source of the fact that it rests on."""
-        record = self._facts.get(fact)
         cached = fact in ("segment", "fragmentation")
-        source = "" if record is None else self._sources[record["source"]]
-        return Term(name, view or (View.RESERVED if cached else View.ALLOCATED), size, source)
+        kind = View.RESERVED if cached else View.ALLOCATED
+        return Term(name, view or kind, size, self._around.source(fact))
 
     @cached_property
-    def _facts(self) -> Mapping[str, Any]:
-        """The numbers of the stack that runs."""
-        runs, data = self.setup.methods.stack, package_data("systems/device_memory.toml")
-        facts = dict(data["every"])
-        for name in reversed((UNKNOWN,) if runs is None else runs.family):
-            facts |= data.get(name, {})
-        return facts
-
-    @property
-    def _sources(self) -> Mapping[str, str]:
-        texts: Mapping[str, str] = package_data("systems/device_memory.toml")["sources"]
-        return texts
-
-    def _fact(self, name: str) -> Any:  # noqa: ANN401 - an integer, or a share
-        """Return a number of the stack, none where it has no such term."""
-        number = self._facts.get(name, {"value": 0})["value"]
-        return number if isinstance(number, int) else str(number)
-
-    def _by_device(self, name: str) -> tuple[str, int]:
-        """Return the number for the generation of the device, and its name."""
-        machine = self.setup.machine
-        capable = machine is not None and machine.name.startswith(_CAPABLE)
-        chosen = f"{name}9" if capable and f"{name}9" in self._facts else name
-        return chosen, self._fact(chosen)
+    def _around(self) -> Surroundings:
+        machine = needed_machine(self.setup, "the memory of a device")
+        return Surroundings(machine, self.setup.methods.stack)
 
     def _rounding(self, block: int, least: int = 0) -> int:
         """Return by how much tensors of at least a size are rounded up to blocks [byte]."""
@@ -164,26 +139,6 @@ class DeviceMemory:
                 size = int(value(own.value(row.expr)))
                 lost += int(value(own.value(row.count))) * (-size % block) if size > least else 0
         return lost
-
-    def _nccl(self) -> int:
-        """Return the buffers of the communicators: one per mesh axis, and one of all ranks."""
-        own, machine = self.setup, self.setup.machine
-        mesh = {
-            name: int(value(own.value(ranks)))
-            for name, ranks in arranged(own.strategy.mesh, own.methods.order).items()
-        }
-        domain = machine.links[0].ranks if machine is not None else None
-        room = int(domain.value) if domain is not None else max(mesh.values(), default=1)
-        near, connections = 1, 0
-        for ranks in mesh.values():
-            near *= ranks
-            connections += self._connections(ranks, near <= room)
-        connections += self._connections(near, near <= room)
-        return int(self._fact("connection")) * connections
-
-    def _connections(self, ranks: int, within: bool) -> int:  # noqa: FBT001 - one caller
-        """Return the connections of a communicator, none of one rank."""
-        return int(self._fact("inside" if within else "outside")) if ranks > 1 else 0
 
     def sheet(self, view: View | str = View.SMI) -> Sheet:
         """Tabulate the terms up to a view, and their sum."""
@@ -197,6 +152,11 @@ class DeviceMemory:
         return Sheet(title, headed("memory, size> [byte], source"), tuple(rows), header(self.setup))
 
 
+_HANDED = {
+    "workspaces of cuBLAS": "cublas",
+    "workspace of TransformerEngine": "engine",
+    "buckets of gradients": "buckets",
+}
 _NAMES = {
     View.ALLOCATED: "allocated",
     View.RESERVED: "reserved",

@@ -32,11 +32,18 @@ class Fit:
 
     Args:
         capacity: of the device that may be used [byte]; None where it is not bounded.
-        peaks: by stage; empty where symbols have no number.
+        peaks: of tensors, by stage; empty where symbols have no number.
+        beside: what the device holds beside tensors [byte].
     """
 
     capacity: int | None
     peaks: Mapping[Stage, Peak]
+    beside: int = 0
+
+    @property
+    def room(self) -> int | None:
+        """What tensors may take [byte]; None where it is not bounded."""
+        return None if self.capacity is None else self.capacity - self.beside
 
     @property
     def has_numbers(self) -> bool:
@@ -55,9 +62,9 @@ class Fit:
 
     def __bool__(self) -> bool:
         """Tell whether every stage fits; an unbounded memory holds anything."""
-        if self.capacity is None:
+        if self.room is None:
             return True
-        return bool(self.peaks) and self.peaks[self.fullest].size <= self.capacity
+        return bool(self.peaks) and self.peaks[self.fullest].size <= self.room
 
     def __repr__(self) -> str:
         return "".join(self.summary) or str(self)
@@ -69,9 +76,17 @@ class Fit:
         size = human(peak.size, Unit.BYTE)
         room = "no bound" if self.capacity is None else human(self.capacity, Unit.BYTE)
         return (
-            f"{size} at {peak.moment} on stage {self.fullest}, {room} usable; "
+            f"{size} at {peak.moment} on stage {self.fullest}{self.around}, {room} usable; "
             f"most of it {peak.binds.replace('_', ' ')}"
         )
+
+    @property
+    def around(self) -> str:
+        """Say what surrounds tensors, where it is known."""
+        return f" and {human(self.beside, Unit.BYTE)} {_AROUND}" if self.beside else ""
+
+
+_AROUND = "of context, workspaces and buffers of collectives"
 
 
 def peak_of(held: Mapping[str, float], shares: Mapping[str, float]) -> Peak:

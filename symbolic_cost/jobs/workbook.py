@@ -209,7 +209,7 @@ class _Writer(Worksheets):
             test, met = f"{self._where['memory.left']}>=0", self._known["memory.left"] >= 0
             self._verdict(row, "memory", test, ("fits", "DOES NOT FIT"), met=met)
             row += 1
-        memory = ("memory.peak", "memory.usable", "memory.left")
+        memory = ("memory.peak", "memory.beside", "memory.usable", "memory.left")
         units = {one.name: one.unit for one in self._workings.steps}
         names = [name for name in (*RESULTS, *STEP_PARTS, *memory) if name in self._where]
         first = {name: row + place for place, name in enumerate(names)}

@@ -18,6 +18,7 @@ from symbolic_cost.conditions import Condition
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.extrema import Max
 from symbolic_cost.grouping import grouped
+from symbolic_cost.jobs.fit import surroundings
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.inputs import (
     Check,
@@ -213,8 +214,11 @@ class Workings:
         yield "memory.peak", Max(*peaks)
         usable = self.opened[0].usable.value
         if usable.is_finite is not False:
+            beside = surroundings(replace(self.open_job, machine=self.opened[0]))
+            yield "memory.beside", beside
             yield "memory.usable", usable
-            yield "memory.left", usable - self._step("memory.peak", Max(*peaks))
+            taken = self._step("memory.peak", Max(*peaks)), self._step("memory.beside", beside)
+            yield "memory.left", usable - add(*taken)
 
     def _sent(self) -> Iterator[tuple[str, Expr]]:
         """Yield what a rank of every stage sends by pass, collective and group; the cluster's."""

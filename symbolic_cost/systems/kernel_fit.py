@@ -237,7 +237,8 @@ def collectives(machine: Machine) -> Form:
         sent = twice * c["bytes"] * (others + copy) / c["gpus"] * shared
         nominal = sent / (share * bandwidth)
         sending = np.minimum(nominal / small, large + nominal)
-        return call + twice * others * hop + sending
+        hops = np.where(c["op"] == "alltoall", 1 + np.ceil(np.log2(c["gpus"])), twice * others)
+        return call + hops * hop + sending
 
     start = {
         "gathering": (0.7, 0.05, 1.0),

@@ -1,7 +1,7 @@
 """Times of collectives as they were measured: a call, hops, and bytes under two protocols.
 
 Tiers work at the same time: a ring over all ranks crosses each of them, and the slowest sets the
-pace. Above 64 ranks of a tier the hops are those of a tree.
+pace. Above 64 ranks of a tier the hops are those of a tree; an all-to-all sends to all at once.
 
 For example an all-gather of 512 MiB over 8 ranks of h100: 6 us for the call, 7 hops of 0.75 us, and
 7/8 of the bytes and 0.35/8 for the copy of a rank's own part at 0.74 of 450 GB/s, 1.5 ms.
@@ -20,7 +20,7 @@ from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active, exact, p
-from symbolic_cost.systems.kernel_formulas import REDUCING, Calls, crowded, ways
+from symbolic_cost.systems.kernel_formulas import REDUCING, Calls, at_once, crowded, ways
 from symbolic_cost.systems.network import Hops
 from symbolic_cost.systems.routing import EACH, Routing
 
@@ -104,6 +104,8 @@ def _steps(kind: CollectiveKind, ranks: Expr) -> Expr:
     """Return the hops in a row."""
     if kind is _SEND:
         return Active(ranks)
+    if kind is CollectiveKind.ALL_TO_ALL:
+        return Active(ranks) * at_once(ranks)
     if isinstance(ranks, Integer):  # SymPy takes a tenth of a second to round a logarithm up
         count = int(ranks)
         return ways(kind) * (count - 1 if count < _TREES else (count - 1).bit_length())

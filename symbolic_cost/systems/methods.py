@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symbolic_cost.conventions.presets import MODEL_FLOP, STANDARD
 from symbolic_cost.conventions.questions import Conventions
@@ -24,6 +24,7 @@ class Methods:
         scattered: whether tensor-parallel ranks, which hold the same activations unless these are
             split (sp), send a part each to the next stage and gather them there (narayanan-2021,
             section 4.1).
+        softmax: batches of scores that its kernel takes at once, where no stack says it.
         stack: software whose kernels run; None for the efficiencies of the machine's record.
         order: mesh axes, innermost first: neighbours on the first have neighbouring ranks. Empty
             for the order of the catalogue.
@@ -36,6 +37,7 @@ class Methods:
     collectives: Collectives = COLLECTIVES["hierarchical ring"]
     overlaps: Mapping[str, Overlap] = field(default_factory=dict)
     scattered: bool = False
+    softmax: Expr = Integer(1)
     order: tuple[str, ...] = ()
     strides: Mapping[str, Expr] = field(default_factory=dict)
     stack: Stack | None = None

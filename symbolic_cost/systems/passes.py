@@ -138,8 +138,10 @@ class StagePasses:
     def _shapes(self, part: Part) -> Around:
         """Return what a part's declaration says, alike whatever runs again or is in shards."""
         own, placement = self.setting.divided.split_model, self.setting.divided.placement
-        what = ("shapes", part.path, *self._split)
-        return self.to.once(what, own, lambda: shapes(part, own, placement))
+        runs = self.setting.methods.stack
+        batches = self.setting.methods.softmax if runs is None else runs.softmax
+        what = ("shapes", part.path, batches, *self._split)
+        return self.to.once(what, own, lambda: shapes(part, own, placement, batches))
 
     @cached_property
     def _split(self) -> tuple[object, ...]:

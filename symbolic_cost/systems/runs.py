@@ -171,9 +171,16 @@ def _compiled(way: Way, stages: int) -> Evaluator:
         chunks=exact(way.chunks),
     )
     model = on_every_rank(GPT().model(), strategy)
-    step = step_time(model, strategy, _REACHED, training, Methods(scattered=way.scattered))
+    methods = Methods(scattered=way.scattered, softmax=_BATCHES)
+    step = step_time(model, strategy, _REACHED, training, methods)
     return step.chain.compiled("step")
 
+
+_BATCHES = exact(4)
+"""Batches of scores that Megatron-LM's kernel of softmax takes at once.
+
+Source: megatron-softmax.
+"""
 
 _REACHED = replace(
     SYMBOLIC,

@@ -110,6 +110,8 @@ class Stack:
         gathers: what one message of sharded weights holds: a "tensor", or a "block" and more, a
             "bucket".
         dispatch: "once" where a token goes once to all its experts on a rank, else "copies".
+        softmax: batches of scores, one per head and sequence, that its kernel takes at once; ranks
+            with no multiple of them run it op by op.
         overlap: what of a communication is hidden where the job does not say, as of `overlap`.
         gradients: bytes of an element of a gradient that is reduced.
         copies: of a unit's weights and gradients, out of "messages" and into them, or of the
@@ -140,6 +142,7 @@ class Stack:
     ends: str
     gathers: str
     dispatch: str
+    softmax: Expr
     overlap: str
     gradients: Expr
     copies: str
@@ -210,7 +213,7 @@ def usual(machine: Machine | None, shape: Roofline = MAXIMUM) -> str:
         return ROOFLINE
     if machine.kernels or machine.cluster:
         return UNKNOWN
-    if machine.name not in machine_names() or not _has_kernels(machine):
+    if machine.name not in machine_names() or not has_kernels(machine):
         return ROOFLINE
     return UNKNOWN if machine == named_machine(machine.name) else ROOFLINE
 
@@ -225,7 +228,7 @@ def usual_precision(runs: Stack | None) -> str:
     return (runs or _stacks()[UNKNOWN]).precision
 
 
-def _has_kernels(machine: Machine) -> bool:
+def has_kernels(machine: Machine) -> bool:
     """Tell whether a machine is one that stacks run on, none that a publication made up."""
     return machine.host is not None or kind_of(machine) == "tpu"
 

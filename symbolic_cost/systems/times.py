@@ -204,7 +204,7 @@ def _moved(row: Row, timing: Timing) -> tuple[object, ...]:
 
 def _beside(rows: list[Row], forward: list[Row], one: Around) -> Iterator[object]:
     """Yield what of a part's other work tells how long an op's takes."""
-    for told in (one.odd, one.scalar, one.groups, one.casts):
+    for told in (one.odd, one.scalar, one.groups, one.casts, one.some):
         yield told.get(rows[0].path)
     yield one.together.get((rows[0].path, rows[0].phase))
     yield from (id(row) in one.inside for row in rows)
@@ -291,15 +291,15 @@ def _busy(
     some = one.some.get(rows[0].path, _ONE)
     if timing.rates is None:
         compute, memory = work_time(Work.of(rows), timing, name, definitions)
-        once = {"latency": device.latency, "launch": device.launch}
-        took = timing.roofline.time(compute, memory, **{k: mul(some, v) for k, v in once.items()})
+        once = {name: mul(some, getattr(device, name)) for name in ("latency", "launch")}
+        took = timing.roofline.time(compute, mul(some, memory), **once)
         busy = definitions.add(f"{name}.busy", took) if compute != 0 or memory != 0 else Integer(0)
         return compute, memory, busy, some
     own = timing.rates.op(rows, forward, one)
     if own is None:
         return Integer(0), Integer(0), Integer(0), _ONE
     compute = definitions.add(f"{name}.compute", own.compute)
-    memory = definitions.add(f"{name}.memory", own.memory)
+    memory = definitions.add(f"{name}.memory", mul(some, own.memory))
     slowness = definitions[f"{SLOWNESS}.{own.kind}"]
     took = mul(slowness, mul(some, own.call) + Max(compute, memory))
     within = timing.rates.stack.issues == "experts" and rows[0].path not in one.groups

@@ -37,7 +37,8 @@ class Around:
         casts: by path of a product, tensors that are cast for it where it is in a narrow precision.
         weights: by path of a product, its own.
         groups: by path of a product of several experts, how many a rank has.
-        some: by path of an op of the chunks behind the first, one where there are any, else zero.
+        some: by path of an op, how often its kernels run: of the chunks behind the first once where
+            there are any, of a softmax that no kernel takes whole as often as `_APART` says.
     """
 
     inside: frozenset[int] = frozenset()
@@ -128,8 +129,11 @@ Weights begin at such places whatever their sides; heads lie between others of t
 """
 
 
-def shapes(part: Part, model: Model, placement: Placement) -> Around:
-    """Return what the declaration of a part says of its products; arguments as below."""
+def shapes(part: Part, model: Model, placement: Placement, batches: Expr) -> Around:
+    """Return what the declaration of a part says of its ops; arguments as below.
+
+    A kernel of softmax takes so many batches of scores at once.
+    """
     groups = {
         f"{part.path}.{op.path}": mul(*(model.sizes[name] for name in experts))
         / placement.degree(tuple(mesh for name in experts for mesh in placement.meshes(name)))
@@ -149,8 +153,31 @@ def shapes(part: Part, model: Model, placement: Placement) -> Around:
         if name in model.axes and model.axes[name] in _BETWEEN
         if all(name in operand.axes for operand in (*op.inputs, *op.outputs))
     }
+    some |= {
+        f"{part.path}.{op.path}": 1 + (_APART - 1) * _remains(op, model, placement, batches)
+        for op in part.ops
+        if op.kind in _SOFTMAX and batches != 1
+    }
     casts = _casts(part)
     return Around(odd=odd, scalar=scalar, casts=casts, weights=weights, groups=groups, some=some)
+
+
+_SOFTMAX = ("softmax", "softmax_single")
+_APART = 5
+"""Kernels of a softmax op by op, in either direction: it is cast to single precision, scaled,
+masked, normalized and cast back. Each is taken to move what the one kernel does."""
+
+
+def _remains(op: Op, model: Model, placement: Placement, batches: Expr) -> Expr:
+    """Return one where the batches of a rank's scores are no multiple of a number, else zero.
+
+    For example 16 heads on 8 ranks and one sequence: 2 batches, no multiple of 4.
+    """
+    roles = (Role.BATCH, Role.HEAD, Role.GROUP)
+    names = [name for name in op.outputs[0].axes if name in model.axes]
+    own = [name for name in names if model.axes[name].role in roles]
+    sizes = (model.sizes[name] / placement.degree(placement.meshes(name)) for name in own)
+    return _uneven(mul(*sizes) / batches)
 
 
 _ROUTED = At(Role.EXPERT, ("",))
@@ -214,9 +241,13 @@ def _odd(op: Op, model: Model, placement: Placement, fill: int) -> Expr:
         sides[role] = sides.get(role, Integer(1)) * size
     aligned = Integer(1)
     for size in sides.values():
-        blocks = size / fill
-        aligned = aligned * (1 - AtLeast(on_terms(ceiling)(blocks) - blocks, _LEAST))
+        aligned = aligned * (1 - _uneven(size / fill))
     return 1 - aligned
+
+
+def _uneven(blocks: Expr) -> Expr:
+    """Return one where a number of blocks is no whole one, else zero."""
+    return AtLeast(on_terms(ceiling)(blocks) - blocks, _LEAST)
 
 
 _LEAST = Rational(1, 1000)

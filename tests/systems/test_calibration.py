@@ -99,6 +99,23 @@ def test_a_step_scales_with_the_machine():
     assert step_seconds(runs(), fast) == pytest.approx(step_seconds(runs(), slow) / 2)
 
 
+@pytest.mark.parametrize(("h", "b", "apart"), [(16, 1, 1), (16, 2, 0), (32, 1, 0), (24, 2, 1)])
+def test_softmax_of_a_few_heads_is_issued_op_by_op(h, b, apart):
+    """Of 2 or 6 heads times sequences per rank, no multiples of 4: five kernels, three times."""
+    issued = dict.fromkeys(rates(A100), 1e18) | dict.fromkeys(("alpha", "alpha_d"), 0.0)
+    issued |= {"alpha_m": 0.0, "t_k": 0.0, "n_half": 0.0, "n_d": 8.0, "t_h": 1.0}
+
+    def seconds(layers, heads, sequences):
+        run = Run(
+            e=1536, h=heads, n_layers=layers, l=1024, V=50257, global_batch=sequences,
+            micro_batch=sequences, tp=8, dp=1, pp=1,
+        )  # fmt: skip
+        return step_seconds([run], issued)[0]
+
+    layer = seconds(9, h, b) - seconds(8, h, b)
+    assert layer - (seconds(9, 32, 4) - seconds(8, 32, 4)) == pytest.approx(12 * apart, abs=1e-6)
+
+
 def test_recomputation_takes_time_and_selective_less():
     full, selective, none = (
         step_seconds(runs(), rates(A100), Way(recompute=name)).sum()

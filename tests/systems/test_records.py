@@ -69,7 +69,7 @@ def test_every_number_has_a_source_and_says_what_it_includes(name):
         ("tpu-v4", "bf16", (275e12, 1228e9, 4096, 150e9)),
         ("tpu-v5e", "bf16", (197e12, 819e9, 256, 100e9)),
         ("tpu-v5p", "bf16", (459e12, 2765e9, 8960, 300e9)),
-        ("trillium", "bf16", (918e12, 1640e9, 256, 224e9)),
+        ("trillium", "bf16", (918e12, 1640e9, 256, 200e9)),
         ("transformer-tables", "fp16", (312e12, 1555e9, 4, 600e9)),
     ],
 )

@@ -190,14 +190,30 @@ def test_the_slowest_tier_sets_the_pace_and_trees_take_fewer_hops():
     assert took(64, 8) > took(65, 8)  # 126 hops of a ring, 14 of a tree
 
 
+@pytest.mark.parametrize(("ranks", "count"), [(2, 2), (8, 4), (64, 7)])
+def test_an_all_to_all_sends_to_all_at_once(ranks, count):
+    """Its hops grow with the doublings of the ranks, not with their number; none among one."""
+    own = kernels(machine("b200")).calls
+    link = Link("nvlink", Integer(900 * 10**9))
+    whole = Measured(own, *outer_links())
+    for took in (
+        whole.time(CollectiveKind.ALL_TO_ALL, Integer(0), (Hop(link, Integer(ranks)),), ONE),
+        own.time(CollectiveKind.ALL_TO_ALL, Integer(0), Integer(ranks), link),
+    ):
+        assert float(took - own.call) == pytest.approx(count * float(own.hop))
+    alone = whole.time(CollectiveKind.ALL_TO_ALL, Integer(8), (Hop(link, Integer(1)),), ONE)
+    assert alone == 0
+
+
+@pytest.mark.parametrize("kind", [CollectiveKind.ALL_REDUCE, CollectiveKind.ALL_TO_ALL])
 @pytest.mark.parametrize("ranks", [1, 2, 64, 65, 128, 129])
-def test_ranks_given_first_are_ranks_given_later(ranks):
+def test_ranks_given_first_are_ranks_given_later(ranks, kind):
     """Rings up to 64 ranks and trees beyond, whose hops are a rounded logarithm."""
     own = Measured(kernels(machine("h100")).calls, *outer_links())
 
     def took(count):
         hops = (Hop(Link("nvlink", Integer(450 * 10**9)), count),)
-        return own.time(CollectiveKind.ALL_REDUCE, Integer(2**20), hops, ONE)
+        return own.time(kind, Integer(2**20), hops, ONE)
 
     later = Chain({"took": took(p)}).evaluate({"p": ranks})["took"]
     assert later == took(Integer(ranks))
