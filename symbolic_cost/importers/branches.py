@@ -1,7 +1,7 @@
 """Which parts of a shell script run, as far as its own variables decide that."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from symbolic_cost.errors import InputError
@@ -257,12 +257,12 @@ class _Walk:
         self.fresh(end)
 
 
-def pieces(text: str, file: str, known: Known) -> Iterator[Piece]:
+def pieces(text: str, where: Callable[[int], str], known: Known) -> Iterator[Piece]:
     """Yield the parts of a script that run, in their order; who takes them sets the variables.
 
     Args:
         text: of the script, without comments.
-        file: its name.
+        where: names a line of it.
         known: what the script says of a text up to there.
 
     Raises:
@@ -273,4 +273,4 @@ def pieces(text: str, file: str, known: Known) -> Iterator[Piece]:
     open_ = [one for one in walk.frames if one.kind in ("if", "case", "=") and one.phase != "test"]
     for frame in open_[:1]:
         what = {"=": "an array"}.get(frame.kind, frame.kind)
-        raise InputError(f"{file}: line {walk.line(frame.outer.start)}: {what} without an end")
+        raise InputError(f"{where(walk.line(frame.outer.start))}: {what} without an end")

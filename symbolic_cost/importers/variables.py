@@ -13,6 +13,9 @@ _ASSIGNMENT = re.compile(
     r"(?=[\s;]|$))",
     re.MULTILINE,
 )
+_DEFAULTED = re.compile(r"\$\{(?P<name>\w{1,100}):?=(?P<value>[^{}]{0,200})\}")
+"""What sets a variable that has no value yet."""
+
 _PART = re.compile(r"\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|[^\"']+")
 _REPEATS = re.compile(
     r"(?:^|[;&|{]|\b(?:do|then|else)\b)\s*(?:for|while|until|select|function|eval|trap)\b|\w\s*\(\)",
@@ -59,6 +62,9 @@ class Variables:
             text: of the part.
             branch: line of the branch around it that is not decided, or 0.
         """
+        for match in _DEFAULTED.finditer(text):
+            if not branch and self._values.get(match["name"], "") == "":
+                self._values[match["name"]] = self._assigned(match["value"])
         for match in _ASSIGNMENT.finditer(text):
             name, word, before = match["name"], match["value"], self._values.get(match["name"])
             value, unsure = self._assigned(word), bool(branch) or not self.in_order
