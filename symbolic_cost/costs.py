@@ -70,6 +70,9 @@ _COSTS = (
         "weight_gradients", "bytes of their gradients", Unit.BYTE, (Quantity.WEIGHT_GRADIENT,)
     ),
     NamedCost("saved", "activations kept for backward", Unit.BYTE, (Quantity.SAVED,)),
+    NamedCost(
+        "cache", "keys, values and states kept for the next token", Unit.BYTE, (Quantity.CACHE,)
+    ),
     NamedCost("bytes_fwd", "memory traffic of forward", Unit.BYTE, _TRAFFIC, PHASES["fwd"]),
     NamedCost("bytes_bwd", "memory traffic of backward", Unit.BYTE, _TRAFFIC, BACKWARD),
     NamedCost("bytes", "memory traffic of training", Unit.BYTE, _TRAFFIC, TRAINING),

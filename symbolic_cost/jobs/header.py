@@ -12,6 +12,7 @@ from symbolic_cost.emit.naming import text_of
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.checked import has_scans, saved_note
+from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
@@ -107,9 +108,12 @@ def _written(degree: object) -> str:
 
 
 def trained(setup: Setup) -> Iterator[str]:
-    """Say which weights are trained, unless all are, and how others are stored."""
+    """Say which weights are trained, unless all are, and how others are stored; or that none is."""
     model = setup.model
     formats = ", ".join(dict.fromkeys(form.name for form in model.stored.values()))
+    if model.follows:
+        read = "; the weights of every expert are read" if model.placed(ROUTED) else ""
+        yield f"a step of generation, forward alone{read}"
     if model.trains != ALL:
         yield f"trained: {model.trains}; all other weights are frozen"
         if formats:
@@ -214,11 +218,15 @@ def _checked(setup: Setup) -> Iterator[str]:
     cores = [op for part in setup.running.model.parts for op in _products(part.ops)]
     # What runs fused here takes windows without a mask, unlike sdpa.
     fused = "flash_attention_2" if any(core.window for core in cores) else "sdpa"
-    note = saved_note(
-        setup.model.family,
-        fused if flash else "eager",
-        trains=setup.model.trains,
-        scans=has_scans(setup.model),
+    note = (
+        ""
+        if setup.model.follows
+        else saved_note(
+            setup.model.family,
+            fused if flash else "eager",
+            trains=setup.model.trains,
+            scans=has_scans(setup.model),
+        )
     )
     if note:
         yield note

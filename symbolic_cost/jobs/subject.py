@@ -19,6 +19,9 @@ from symbolic_cost.ledger import CostTable
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import symbol
 
+RUN = ("attention", "stack", "recompute", "train")
+"""What of a request says how the model is run, as options of a job."""
+
 
 class CostRequest(TypedDict, total=False):
     """What may be said of a cost.
@@ -34,6 +37,7 @@ class CostRequest(TypedDict, total=False):
     attention: kernel; that of the stack if one is named, else of the notation, or flash.
     stack: software that runs.
     recompute: policy.
+    train: weights that are trained.
     """
 
     path: str | None
@@ -46,6 +50,7 @@ class CostRequest(TypedDict, total=False):
     attention: str | None
     stack: str | None
     recompute: str | None
+    train: str | None
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ def subject(
     rules = asked.get("conventions") or letters.conventions or "standard"
 
     def make() -> Job:
-        options = {name: asked.get(name) for name in ("attention", "stack", "recompute")}
+        options = {name: asked.get(name) for name in RUN}
         if not options["stack"]:
             options["attention"] = options["attention"] or letters.attention
         more = {"conventions": rules} | {name: one for name, one in options.items() if one}

@@ -30,7 +30,7 @@ BITS = (2, 3, 4, 5, 6, 8)
 
 def prefill(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> CostTable:
     """Return the forward pass over a prompt: FLOP, traffic [byte], and the cache it leaves."""
-    return _forward(cost(declare(shape), conventions))
+    return forward_pass(cost(declare(shape), conventions))
 
 
 def decode(declare: Declare, conventions: Conventions, shape: Shape = DECODE) -> CostTable:
@@ -38,7 +38,7 @@ def decode(declare: Declare, conventions: Conventions, shape: Shape = DECODE) ->
 
     Of the experts, no more are read than the batch chooses.
     """
-    return _forward(cost(touched(declare(shape)), conventions))
+    return forward_pass(cost(touched(declare(shape)), conventions))
 
 
 def touched(model: Model) -> Model:
@@ -114,6 +114,12 @@ def weight_only(conventions: Conventions, bits: int, group: int | None = None) -
 _SCALE_BYTES = 2
 
 
-def _forward(table: CostTable) -> CostTable:
+def forward_pass(table: CostTable) -> CostTable:
+    """Return what a pass that nothing learns from costs, the weights and the cache it leaves."""
     held = (Quantity.CACHE, Quantity.CACHED, Quantity.PARAMETER, Quantity.WEIGHT)
-    return table.select(where=lambda row: row.phase is Phase.FORWARD or row.quantity in held)
+    return table.select(
+        where=lambda row: (
+            row.quantity in held
+            or (row.phase is Phase.FORWARD and row.quantity is not Quantity.SAVED)
+        )
+    )
