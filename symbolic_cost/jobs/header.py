@@ -30,6 +30,8 @@ from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.stacks import ROOFLINE, stack_name, usual_precision
 
+ASSUMED = "degrees without a number are assumed to be several: "
+
 
 def header(setup: Setup) -> tuple[str, ...]:
     """Return lines on model, strategy, stage, attention, precision, conventions and numbers."""
@@ -160,14 +162,14 @@ def _elements(setup: Setup) -> str:
         is_own = usual_precision(None) != chosen == usual_precision(runs)
         usual = f", usual under stack {stack_name(runs)}" if is_own else ""
         return f"bytes of precision {chosen}{usual}"
-    return "bytes of the conventions; memory, comm and time have those of --precision"
+    return "bytes of the conventions; --precision says those of memory, comm and time"
 
 
 def _assumed(setup: Setup) -> Iterator[str]:
     """Say what is taken for granted of degrees without a number."""
     bounds = [f"{plain(a.size)} >= {a.least}" for a in setup.structure.assumptions]
     if bounds:
-        yield f"degrees without a number are assumed to be several: {', '.join(bounds)}"
+        yield f"{ASSUMED}{', '.join(bounds)}"
 
 
 def _alternating(setup: Setup) -> Iterator[str]:

@@ -56,6 +56,21 @@ def test_how_it_differs():
     assert leading.sentence.startswith("equal to leading order: derived less typed is 16 b l")
 
 
+def test_letters_of_a_paper_that_a_model_has_no_size_for():
+    """Kaplan et al. 2020, table 1: 2 d_model (2 d_attn + d_ff) of a block; GPT has no d_attn."""
+    typed = "2*d_model*(2*d_attn + d_ff)"
+    found = sc.check(typed, "params", "gpt", path="block", notation_name="kaplan")
+    assert found.verdict.answer is Answer.LEADING
+    assert "assumed: q = e/h" in found.sheet().notes
+
+
+def test_the_cache_of_a_token_as_deepseek_writes_it():
+    """DeepSeek-V2, table 1: (d_c + d_h^R) l elements of a token."""
+    found = sc.check("(d_c + d_hR)*l", "cache", "deepseek_v3", notation_name="deepseek-v3")
+    assert found.verdict.answer is Answer.FACTOR
+    assert found.verdict.factor == 2 * b * l
+
+
 def test_a_number_is_held_against_the_sizes_of_the_model():
     same = sc.check("8030261248", "params", "llama-3-8b")
     assert same
