@@ -220,6 +220,8 @@ def test_what_a_script_does_not_say_is_refused_with_its_words(tmp_path, said):
         ('X="$A"_x', "8_x"),
         ('X="$A"0; X+=1', 801),
         ("X=4\n[ $A = 8 ] || X=5", 4),
+        ("X=4\nif (( A > 9 )); then X=5; fi", 4),
+        ("X=4\nif (( A == 8 ));then X=5; fi", 5),
         ("X=4\n[ -f file ] && X=5", "<X: several values>"),
         ("X=4\n[ -f file ] && Y=5 || X=6", "<X: several values>"),
         ("X=4\nwhile [ $X -lt 9 ]; do X=$((X+1)); done", "<X: several values>"),

@@ -654,3 +654,11 @@ def test_what_of_megatron_deepspeed_is_refused(more, told, tmp_path):
 def test_products_of_settings(width, read_as):
     text = f"model:\n  hidden_size: 64\n  ffn_hidden_size: {width}\n"
     assert [one.value for one in entries(text, "run.yaml")] == [64, read_as]
+
+
+@pytest.mark.parametrize("more", ["mixed_precision: bf16_mixed", "train: {global_batch_size: 8}"])
+def test_a_file_that_changes_a_recipe_in_python_is_refused(more, tmp_path):
+    """Megatron-Bridge names some of its keys as NeMo does, and has the rest in Python."""
+    text = f"model: {{tensor_model_parallel_size: 2}}\n{more}\n"
+    with pytest.raises(InputError, match="whose files change a recipe in Python"):
+        read(tmp_path, text, "run.yaml")
