@@ -119,7 +119,7 @@ class _Walk:
         for token in _TOKEN.finditer(self.bare):
             word, start, end = token[0], *token.span()
             if self.ends(word):
-                yield from self.given(start)
+                yield from self.before(start)
             if token["stop"]:
                 self.stop(word, start, end)
             elif token["word"]:
@@ -128,13 +128,13 @@ class _Walk:
                 said = holds(self.text[start:end], self.known)
                 self.list.take(inverse(said) if self.negated else said, sure=True)
                 self.begins = False
-        yield from self.given(len(self.text))
+        yield from self.before(len(self.text))
 
     def ends(self, word: str) -> bool:
         """Tell whether what stands before a word is given out."""
         return not self.top("=") and (word in _ENDING or (self.begins and word in _PARTS))
 
-    def given(self, place: int) -> Iterator[Piece]:
+    def before(self, place: int) -> Iterator[Piece]:
         """Give out what stands before a place, if it runs."""
         start, self.mark = self.mark, place
         around = [(runs, f.outer.start) for f in self.frames for runs in (f.outer.runs, f.runs)]

@@ -41,9 +41,9 @@ def deepspeed(values: Values, refuse: Refuse) -> None:
     said = settings(values)
     if values.get("run.bf16") is True:
         usual = "bf16" if values.get("degrees.zero", 0) else "fp32"
-        kept = said.get("gradients") or usual
+        dtype = said.get("gradients") or usual
         names = {"bf16": "bf16-gradients", "fp32": "bf16-deepspeed"}
-        values["run.policy"] = names.get(str(kept))
+        values["run.policy"] = names.get(str(dtype))
         if values["run.policy"] is None:
             refuse("said.gradients", "bf16 and fp32 are read")
     types = (values.get("run.bf16"), values.get("run.fp16"))
@@ -57,11 +57,11 @@ def deepspeed(values: Values, refuse: Refuse) -> None:
     hosted = {"optimizer": "master_weight,optimizer" if stage == 1 else _UPDATED}
     if stage == _WEIGHTS:  # other stages do not read it
         hosted["weights"] = "weight"
-    kept = [what for name, what in hosted.items() if said.get(name) in ("cpu", "nvme")]
-    if kept and stage == 0:
+    offloaded = [what for name, what in hosted.items() if said.get(name) in ("cpu", "nvme")]
+    if offloaded and stage == 0:
         refuse("said.optimizer", "stages 1 to 3 keep states on the host")
-    if kept:
-        values["run.offload"] = ",".join(kept)
+    if offloaded:
+        values["run.offload"] = ",".join(offloaded)
 
 
 def megatron_lm(values: Values, refuse: Refuse) -> None:
@@ -190,9 +190,9 @@ def calculon(values: Values, refuse: Refuse) -> None:  # noqa: ARG001 - as its n
     if is_size(said.get("chunks")) and said["chunks"] > 1:
         values["run.chunks"] = said["chunks"]
     hosted = {"weights": "weight", "activations": "saved", "optimizer": _UPDATED}
-    kept = [what for name, what in hosted.items() if said.get(name) is True]
-    if kept:
-        values["run.offload"] = ",".join(kept)
+    offloaded = [what for name, what in hosted.items() if said.get(name) is True]
+    if offloaded:
+        values["run.offload"] = ",".join(offloaded)
     padded(values)
 
 
@@ -227,8 +227,8 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     if "float8" in converters and said.get("gathers_fp8") is True and reduced == "float32":
         values["run.policy"] = "fp8-linear"
     elif converters:
-        told = "float8 with enable_fsdp_float8_all_gather, reduced in float32, is read"
-        refuse("said.converters", told)
+        accepted = "float8 with enable_fsdp_float8_all_gather, reduced in float32, is read"
+        refuse("said.converters", accepted)
     _titan_shards(values, said, refuse)
     schedule = str(said.get("schedule", "1F1B"))
     named = {"1F1B": "1f1b", "GPipe": "gpipe", "ZBVZeroBubble": "zb-v"}

@@ -239,9 +239,9 @@ def _stages(values: Values, said: Values, refuse: Refuse) -> None:
     fewer = [int(said.get(name) is True) for name in ("embedding_counts", "loss_counts")]
     if not isinstance(layers, int) or not isinstance(stages, int):
         return
-    given = [end for end in ends if isinstance(end, int)]
-    if given and stages > len(given):
-        full, left = divmod(layers - sum(given), stages - len(given))
+    sizes = [end for end in ends if isinstance(end, int)]
+    if sizes and stages > len(sizes):
+        full, left = divmod(layers - sum(sizes), stages - len(sizes))
         fewer = [full - end if isinstance(end, int) else 0 for end in ends]
         if left or min(fewer) < 0:
             refuse(

@@ -194,9 +194,9 @@ _USUAL = {
 
 
 def _job(options: dict[str, object]) -> Job:
-    made = job(**options)  # type: ignore[arg-type]  # job checks them
-    made.bound  # noqa: B018 - refuses numbers that do not fit
-    return made
+    run = job(**options)  # type: ignore[arg-type]  # job checks them
+    run.bound  # noqa: B018 - refuses numbers that do not fit
+    return run
 
 
 def _per_token(pair: Pair, of: str | None) -> bool:

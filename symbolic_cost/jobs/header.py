@@ -84,9 +84,9 @@ def _on_several_stages(setup: Setup) -> Iterator[str]:
             names = (name for name in taken_by_all(part) if sources.get(name) not in own)
             taken |= {(part.path, name) for name in names}
     saved = setup.rows.select(Quantity.SAVED, where=lambda row: (row.part, row.tensor) in taken)
-    kept = " and ".join(dict.fromkeys(row.tensor for row in saved))
-    if kept:
-        yield f"pp: every stage keeps {kept}, which all its blocks take"
+    tensors = " and ".join(dict.fromkeys(row.tensor for row in saved))
+    if tensors:
+        yield f"pp: every stage keeps {tensors}, which all its blocks take"
 
 
 def stack_note(setup: Setup) -> str:
