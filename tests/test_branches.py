@@ -260,6 +260,7 @@ def sourcing(tmp_path, line, own="TP=${TP:-8}"):
         'source "$(dirname "${BASH_SOURCE[0]}")/conf/model.sh"',
         'D=$(cd "$(dirname "$0")" && pwd); source $D/conf/model.sh'.replace("; ", "\n"),
         "source ${BASH_SOURCE%/*}/conf/model.sh",
+        "source conf/model.sh small || exit 1",
     ],
 )
 def test_what_a_script_sources_beside_it_is_read_in_its_place(tmp_path, line):
@@ -285,6 +286,12 @@ def test_what_lies_elsewhere_is_told(tmp_path, line):
     assert read["--tp-size"][0] == 8
 
 
+def test_what_stands_behind_a_source_is_read(tmp_path):
+    read = sourcing(tmp_path, "source conf/model.sh && run --bf16 --x 1")
+    assert read["source conf/model.sh"] == ("conf/model.sh", 1)
+    assert read["--x"] == (1, 1)
+
+
 def test_lines_of_sourced_files_are_theirs(tmp_path):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "model.sh").write_text("if [ $A = 9 ]; then\n")
@@ -293,6 +300,29 @@ def test_lines_of_sourced_files_are_theirs(tmp_path):
     (tmp_path / "conf" / "model.sh").write_text("\nrun --fp8-format hybrid\n")
     (one,) = entries("A=1\nsource conf/model.sh\n", tmp_path / "run.sh")
     assert one.where == "model.sh: line 2, key '--fp8-format'"
+
+
+@pytest.mark.parametrize(
+    "line", ["source $(dirname '\0')/x", "source " + "x" * 5000, "source loop"]
+)
+def test_names_that_are_none_are_told(tmp_path, line):
+    (tmp_path / "loop").symlink_to("loop")
+    (one, _) = entries(f"{line}\nrun --bf16\n", tmp_path / "run.sh")
+    assert one.key.startswith("source ")
+
+
+def test_files_that_source_each_other_often_end(tmp_path):
+    text = "source a.sh\n" * 100
+    (tmp_path / "a.sh").write_text("source b.sh\n" * 100)
+    (tmp_path / "b.sh").write_text("source a.sh\n" * 100)
+    assert len(entries(text, tmp_path / "run.sh")) < 100 * 40
+
+
+@pytest.mark.parametrize(
+    "end", ['source "' + "$(a)" * 5000, "; " * 20000, "source " + "$(" * 20000]
+)
+def test_crafted_lines_take_no_time(tmp_path, end):
+    assert entries(f"run --bf16\n{end}", tmp_path / "run.sh")[-1].key == "--bf16"
 
 
 def test_a_file_that_sources_itself_ends(tmp_path):
@@ -308,7 +338,8 @@ def test_a_file_that_sources_itself_ends(tmp_path):
         (': "${X:=$A}"', 8),
         ("X=2\n: ${X:=4}", 2),
         ("X=\n: ${X:=4}", 4),
-        ("[ -f file ] && : ${X:=4}\nX=${X:-6}", 6),
+        ("[ -f file ] && : ${X:=4}\nX=${X:-6}", "<X: set in the branch of line 2>"),
+        ("if true; then : ${X:=4}; fi", 4),
     ],
 )
 def test_values_that_stand_where_there_is_none(line, value):

@@ -207,8 +207,12 @@ def test_layers_of_a_chunk_of_torchtitan(read, each, chunks):
         else []
     )
     assert not held or (sum(held), len(held)) == (32, 2 * chunks)
-    with pytest.raises(InputError, match="2 stages have as many chunks each, two or more"):
+    with pytest.raises(InputError, match="2 or more for each of 2 stages is read"):
         read(text.replace(f"stage = {each}", "stage = 12"), "run.toml")
+    single = text.replace("Interleaved1F1B", "1F1B")
+    with pytest.raises(InputError, match="1 for each of 2 stages is read"):
+        read(single, "run.toml")
+    assert "chunks" not in read(single.replace(f"stage = {each}", "stage = 17"), "run.toml").run
 
 
 def test_a_class_by_its_name_makes_no_configuration(read):

@@ -232,8 +232,9 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     _titan_shards(values, said, refuse)
     schedule = str(said.get("schedule", "1F1B"))
     named = {"1F1B": "1f1b", "GPipe": "gpipe", "ZBVZeroBubble": "zb-v"}
+    chunks = _titan_chunks(values, said, schedule, refuse)
     if values.get("degrees.pp", 1) != 1 and schedule == "Interleaved1F1B":
-        values["run.chunks"] = _titan_chunks(values, said, refuse)
+        values["run.chunks"] = chunks
     elif schedule in named:
         values["run.schedule"] = named[schedule]
     else:
@@ -256,18 +257,20 @@ def _titan_shards(values: Values, said: Values, refuse: Refuse) -> None:
         values |= _FSDP["SHARD_GRAD_OP"]
 
 
-def _titan_chunks(values: Values, said: Values, refuse: Refuse) -> int:
-    """Return chunks of a stage: two, or as many as layers of a chunk make, ends counted as some."""
+def _titan_chunks(values: Values, said: Values, schedule: str, refuse: Refuse) -> int:
+    """Return chunks of a stage: as many as layers of a chunk make, ends counted as some."""
+    usual = 1 if schedule in ("1F1B", "GPipe") else 2
     each: Any = said.get("layers_per_stage")
     layers: Any = values.get("config.num_hidden_layers")
-    stages = values["degrees.pp"]
-    if not (is_size(each) and is_size(layers)):
-        return 2
+    stages = values.get("degrees.pp", 1)
+    if stages == 1 or not (is_size(each) and is_size(layers)):
+        return usual
     counted = layers + sum(end for end in _titan_ends(said) if is_size(end))
     chunks, left = divmod(-(-counted // each), stages)
-    if left or chunks < 2:  # noqa: PLR2004 - one is no interleaving
-        refuse("said.layers_per_stage", f"{stages} stages have as many chunks each, two or more")
-        return 2
+    if left or chunks < usual or (chunks > usual and schedule != "Interleaved1F1B"):
+        most = " or more" if schedule == "Interleaved1F1B" else ""
+        refuse("said.layers_per_stage", f"{usual}{most} for each of {stages} stages is read")
+        return usual
     return int(chunks)
 
 

@@ -11,16 +11,20 @@ from symbolic_cost.reading import read_text
 from symbolic_cost.records import dataclass
 
 _SOURCE = re.compile(
-    r"(?P<before>(?:^|.*?(?:[;&|{]|\b(?:then|do|else)))\s*)(?:source|\.)\s+"
-    r"(?P<name>\"(?:\$\((?:[^()]|\([^()]*\))*\)|[^\"])+\"|'[^']+'|(?:\$\([^()]*\)|[^\s;&|])+)"
+    r"(?:^|[;&|{]|\b(?:then|do|else)\b)\s*(?:source|\.)\s+(?P<name>"
+    r"\"(?:\$\((?:[^()]|\([^()]*\))*\)|[^\"$]|\$(?!\())+\"|'[^']+'|(?:\$\([^()]*\)|[^\s;&|])+)"
 )
+_ENDING = re.compile(r"[^;&|]*(?:\|\|\s*(?:exit|return)\b[^;&|]*)?;?\s*")
+"""What may stand behind the name of a file that is read in its place: arguments, or an exit."""
+
 _HERE = re.compile(
     r"(?:\$\(\s*(?:dirname\s[^()]*|pwd)\)|\$\{BASH_SOURCE\S*%/\*\}|`pwd`|\$\{?PWD\}?|\.|"
     r"\$\{?(?P<variable>\w+)\}?)/(?=[^$`]*$)"
 )
 """Beginnings of names that lie beside the script; a variable, if the script says so of it."""
 
-_DEEPEST = 8
+_MOST = 32
+"""Files that are read in place of their names, however they name each other."""
 
 
 @dataclass(frozen=True)
@@ -61,29 +65,31 @@ class Lines:
 def sourced(text: str, path: Path) -> Lines:
     """Return the lines of a script; those of a file that it sources stand in place of its name."""
     unread: list[Entry] = []
+    taken: list[Path] = []
     bases = {
         match[1]
         for match in re.finditer(r"^\s*(\w+)=(.*)$", text, re.MULTILINE)
         if re.search(r"\bdirname\b|\bpwd\b|BASH_SOURCE", match[2])
     }
 
-    def lines(text: str, file: Path, depth: int) -> Iterator[tuple[str, int, str]]:
+    def lines(text: str, file: Path) -> Iterator[tuple[str, int, str]]:
         for number, whole in enumerate(text.splitlines(), 1):
             line = re.sub(r"(^|\s)#.*$", "", whole)
-            match = _SOURCE.match(line)
+            match = _SOURCE.search(line)
             if match is None:
                 yield file.name, number, line
                 continue
             name = match["name"].strip("\"'")
-            whole_line = not match["before"].strip() and depth < _DEEPEST
-            other = _beside(name, path.parent, bases) if whole_line else None
+            alone = match.start() == 0 and _ENDING.fullmatch(line, match.end()) is not None
+            other = _beside(name, path.parent, bases) if alone and len(taken) < _MOST else None
             if other is None:
                 unread.append(Entry(f"source {name}", name, number, file.name))
-                yield file.name, number, line if match["before"].strip() else ""
+                yield file.name, number, line
             else:
-                yield from lines(read_text(other, LARGEST_FILE, other.name), other, depth + 1)
+                taken.append(other)
+                yield from lines(read_text(other, LARGEST_FILE, other.name), other)
 
-    return Lines(path.name, tuple(lines(text, path, 0)), tuple(unread))
+    return Lines(path.name, tuple(lines(text, path)), tuple(unread))
 
 
 def _beside(name: str, folder: Path, bases: set[str]) -> Path | None:
@@ -94,5 +100,8 @@ def _beside(name: str, folder: Path, bases: set[str]) -> Path | None:
     inside = name[match.end() :] if match else name
     if re.search(r"[$`~]", inside):
         return None
-    file = (folder / inside).resolve()
-    return file if file.is_relative_to(folder.resolve()) and file.is_file() else None
+    try:
+        file = (folder / inside).resolve()
+        return file if file.is_relative_to(folder.resolve()) and file.is_file() else None
+    except (OSError, ValueError, RuntimeError):  # a name that is none, or links in a circle
+        return None

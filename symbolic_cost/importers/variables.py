@@ -63,8 +63,12 @@ class Variables:
             branch: line of the branch around it that is not decided, or 0.
         """
         for match in _DEFAULTED.finditer(text):
-            if not branch and self._values.get(match["name"], "") == "":
-                self._values[match["name"]] = self._assigned(match["value"])
+            name, value = match["name"], match["value"]
+            if self._values.get(name, "") == "":
+                open_ = f"<{name}: set in the branch of line {branch}>"
+                self._values[name] = open_ if branch else self._assigned(value)
+                if branch or self.known(value) is None:
+                    self._unsaid.add(name)
         for match in _ASSIGNMENT.finditer(text):
             name, word, before = match["name"], match["value"], self._values.get(match["name"])
             value, unsure = self._assigned(word), bool(branch) or not self.in_order
