@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import sums
+from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.emit.formulas import plain
@@ -12,7 +13,6 @@ from symbolic_cost.emit.naming import text_of
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.checked import has_scans, saved_note
-from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.kernels import MEANINGS, Attention
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
@@ -114,7 +114,7 @@ def trained(setup: Setup) -> Iterator[str]:
     model = setup.model
     formats = ", ".join(dict.fromkeys(form.name for form in model.stored.values()))
     if model.follows:
-        read = "; the weights of every expert are read" if model.placed(ROUTED) else ""
+        read = "; the weights of every expert are read" if model.placed(At(Role.EXPERT)) else ""
         yield f"a step of generation, forward alone{read}"
     if model.trains != ALL:
         yield f"trained: {model.trains}; all other weights are frozen"

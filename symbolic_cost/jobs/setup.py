@@ -18,11 +18,11 @@ from symbolic_cost.checking import checked
 from symbolic_cost.conditions import Least
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.costs import forward_pass
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
 from symbolic_cost.ledger import CostTable, Row
-from symbolic_cost.models.inference import forward_pass
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.models.positions import position_tables
 from symbolic_cost.numeric.binding import bind

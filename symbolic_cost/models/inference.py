@@ -12,9 +12,10 @@ from sympy import Add, Expr, Integer, Rational, floor
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.costs import forward_pass
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.extrema import Max, Min
-from symbolic_cost.ledger import CostTable, Phase, Quantity
+from symbolic_cost.ledger import CostTable, Quantity
 from symbolic_cost.models.count import QUEUE, ROUTED
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
@@ -112,14 +113,3 @@ def weight_only(conventions: Conventions, bits: int, group: int | None = None) -
 
 
 _SCALE_BYTES = 2
-
-
-def forward_pass(table: CostTable) -> CostTable:
-    """Return what a pass that nothing learns from costs, the weights and the cache it leaves."""
-    held = (Quantity.CACHE, Quantity.CACHED, Quantity.PARAMETER, Quantity.WEIGHT)
-    return table.select(
-        where=lambda row: (
-            row.quantity in held
-            or (row.phase is Phase.FORWARD and row.quantity is not Quantity.SAVED)
-        )
-    )
