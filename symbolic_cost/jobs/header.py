@@ -220,17 +220,13 @@ def _checked(setup: Setup) -> Iterator[str]:
     cores = [op for part in setup.running.model.parts for op in _products(part.ops)]
     # What runs fused here takes windows without a mask, unlike sdpa.
     fused = "flash_attention_2" if any(core.window for core in cores) else "sdpa"
-    note = (
-        ""
-        if setup.model.follows
-        else saved_note(
-            setup.model.family,
-            fused if flash else "eager",
-            trains=setup.model.trains,
-            scans=has_scans(setup.model),
-        )
+    note = saved_note(
+        setup.model.family,
+        fused if flash else "eager",
+        trains=setup.model.trains,
+        scans=has_scans(setup.model),
     )
-    if note:
+    if note and not setup.model.follows:
         yield note
 
 
