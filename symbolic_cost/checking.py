@@ -159,7 +159,8 @@ class _Rules:
         if not accepts(hint, value):
             title = self._function.__qualname__.removesuffix(".__init__")
             foreign = isinstance(value, Integral) and not isinstance(value, int)  # as of NumPy
-            own = f": int({name}) is one" if foreign else ""
+            whole = int(value) if foreign else None  # type: ignore[call-overload]  # an Integral
+            own = f": int({name}) is one" if foreign and accepts(hint, whole) else ""
             return f"{title}: {name} = {quote(value)}: {described(hint)} is accepted{own}"
         if _by_type(hint, value):
             known.add(type(value))

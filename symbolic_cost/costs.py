@@ -70,6 +70,9 @@ _COSTS = (
         "weight_gradients", "bytes of their gradients", Unit.BYTE, (Quantity.WEIGHT_GRADIENT,)
     ),
     NamedCost("saved", "activations kept for backward", Unit.BYTE, (Quantity.SAVED,)),
+    NamedCost(
+        "cache", "keys, values and states kept for the next token", Unit.BYTE, (Quantity.CACHE,)
+    ),
     NamedCost("bytes_fwd", "memory traffic of forward", Unit.BYTE, _TRAFFIC, PHASES["fwd"]),
     NamedCost("bytes_bwd", "memory traffic of backward", Unit.BYTE, _TRAFFIC, BACKWARD),
     NamedCost("bytes", "memory traffic of training", Unit.BYTE, _TRAFFIC, TRAINING),
@@ -124,3 +127,14 @@ def _phases_of(cost: NamedCost) -> tuple[Phase, ...]:
     if not set(cost.quantities) <= {Quantity.FLOP, *_TRAFFIC, *_COMM}:
         return ()
     return cost.phases or (TRAINING if cost.per_step is False else (*TRAINING, Phase.STEP))
+
+
+def forward_pass(table: CostTable) -> CostTable:
+    """Return what a pass that nothing learns from costs, the weights and the cache it leaves."""
+    held = (Quantity.CACHE, Quantity.CACHED, Quantity.PARAMETER, Quantity.WEIGHT)
+    return table.select(
+        where=lambda row: (
+            row.quantity in held
+            or (row.phase is Phase.FORWARD and row.quantity is not Quantity.SAVED)
+        )
+    )

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -32,7 +33,7 @@ def told_by_bash(script):
 
 def read(script):
     """Return the options that are read, and whether any stands in a branch that is not decided."""
-    found = entries(script, "run.sh")
+    found = entries(script, Path("run.sh"))
     return [(one.key[2:], str(one.value)) for one in found], any(one.branch for one in found)
 
 
@@ -219,6 +220,8 @@ def test_what_a_script_does_not_say_is_refused_with_its_words(tmp_path, said):
         ('X="$A"_x', "8_x"),
         ('X="$A"0; X+=1', 801),
         ("X=4\n[ $A = 8 ] || X=5", 4),
+        ("X=4\nif (( A > 9 )); then X=5; fi", 4),
+        ("X=4\nif (( A == 8 ));then X=5; fi", 5),
         ("X=4\n[ -f file ] && X=5", "<X: several values>"),
         ("X=4\n[ -f file ] && Y=5 || X=6", "<X: several values>"),
         ("X=4\nwhile [ $X -lt 9 ]; do X=$((X+1)); done", "<X: several values>"),
@@ -227,14 +230,123 @@ def test_what_a_script_does_not_say_is_refused_with_its_words(tmp_path, said):
     ],
 )
 def test_values(line, value):
-    found = entries(f"A=8\n{line}\nlaunch --x $X", "run.sh")
+    found = entries(f"A=8\n{line}\nlaunch --x $X", Path("run.sh"))
     assert found[-1].value == value
 
 
 def test_quoted_values_with_more_behind_them():
-    assert entries('A=8\nlaunch --x "$A"0 --y "$A"', "run.sh")[0].value == 80
+    assert entries('A=8\nlaunch --x "$A"0 --y "$A"', Path("run.sh"))[0].value == 80
 
 
 def test_a_branch_without_an_end_is_refused():
     with pytest.raises(InputError, match=r"run.sh: line 2: if without an end"):
-        entries("A=8\nif [ $A = 9 ]; then\nlaunch --x 1\n", "run.sh")
+        entries("A=8\nif [ $A = 9 ]; then\nlaunch --x 1\n", Path("run.sh"))
+
+
+def sourcing(tmp_path, line, own="TP=${TP:-8}"):
+    (tmp_path / "conf").mkdir(exist_ok=True)
+    (tmp_path / "conf" / "model.sh").write_text("# sizes\nHIDDEN=64 # of a toy\nTP=2\n")
+    (tmp_path / "run.sh").write_text(f"{line}\n{own}\nrun --hidden-size $HIDDEN --tp-size $TP\n")
+    text = (tmp_path / "run.sh").read_text()
+    return {one.key: (one.value, one.line) for one in entries(text, tmp_path / "run.sh")}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "source conf/model.sh",
+        ". ./conf/model.sh",
+        'source "$(dirname "$0")/conf/model.sh"',
+        'source "$(dirname "${BASH_SOURCE[0]}")/conf/model.sh"',
+        'D=$(cd "$(dirname "$0")" && pwd); source $D/conf/model.sh'.replace("; ", "\n"),
+        "source ${BASH_SOURCE%/*}/conf/model.sh",
+        "source conf/model.sh small || exit 1",
+    ],
+)
+def test_what_a_script_sources_beside_it_is_read_in_its_place(tmp_path, line):
+    read = sourcing(tmp_path, line)
+    last = 3 + line.count("\n")
+    assert read == {"--hidden-size": (64, last), "--tp-size": (2, last)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "source ../model.sh",
+        "source /etc/profile.d/modules.sh",
+        "source $CLUSTER/conf/model.sh",
+        "[ -f conf/model.sh ] && source conf/model.sh",
+        "source missing.sh",
+    ],
+)
+def test_what_lies_elsewhere_is_told(tmp_path, line):
+    read = sourcing(tmp_path, line)
+    name = line.rpartition(" ")[2]
+    assert read[f"source {name}"] == (name, 1)
+    assert read["--tp-size"][0] == 8
+
+
+def test_what_stands_behind_a_source_is_read(tmp_path):
+    read = sourcing(tmp_path, "source conf/model.sh && run --bf16 --x 1")
+    assert read["source conf/model.sh"] == ("conf/model.sh", 1)
+    assert read["--x"] == (1, 1)
+
+
+def test_lines_of_sourced_files_are_theirs(tmp_path):
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "model.sh").write_text("if [ $A = 9 ]; then\n")
+    with pytest.raises(InputError, match=r"model\.sh: line 1: if without an end"):
+        entries("A=1\nsource conf/model.sh\n", tmp_path / "run.sh")
+    (tmp_path / "conf" / "model.sh").write_text("\nrun --fp8-format hybrid\n")
+    (one,) = entries("A=1\nsource conf/model.sh\n", tmp_path / "run.sh")
+    assert one.where == "model.sh: line 2, key '--fp8-format'"
+
+
+@pytest.mark.parametrize(
+    "line", ["source $(dirname '\0')/x", "source " + "x" * 5000, "source loop"]
+)
+def test_names_that_are_none_are_told(tmp_path, line):
+    (tmp_path / "loop").symlink_to("loop")
+    (one, _) = entries(f"{line}\nrun --bf16\n", tmp_path / "run.sh")
+    assert one.key.startswith("source ")
+
+
+def test_files_that_source_each_other_often_end(tmp_path):
+    text = "source a.sh\n" * 100
+    (tmp_path / "a.sh").write_text("source b.sh\n" * 100)
+    (tmp_path / "b.sh").write_text("source a.sh\n" * 100)
+    assert len(entries(text, tmp_path / "run.sh")) < 100 * 40
+
+
+@pytest.mark.parametrize(
+    "end", ['source "' + "$(a)" * 5000, "; " * 20000, "source " + "$(" * 20000]
+)
+def test_crafted_lines_take_no_time(tmp_path, end):
+    assert entries(f"run --bf16\n{end}", tmp_path / "run.sh")[-1].key == "--bf16"
+
+
+def test_a_file_that_sources_itself_ends(tmp_path):
+    (tmp_path / "run.sh").write_text("source run.sh\nrun --bf16\n")
+    read = entries((tmp_path / "run.sh").read_text(), tmp_path / "run.sh")
+    assert {one.key for one in read} == {"source run.sh", "--bf16"}
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        (": ${X:=4}", 4),
+        (': "${X:=$A}"', 8),
+        ("X=2\n: ${X:=4}", 2),
+        ("X=\n: ${X:=4}", 4),
+        ("[ -f file ] && : ${X:=4}\nX=${X:-6}", "<X: set in the branch of line 2>"),
+        ("if true; then : ${X:=4}; fi", 4),
+    ],
+)
+def test_values_that_stand_where_there_is_none(line, value):
+    found = entries(f"A=8\n{line}\nlaunch --x $X", Path("run.sh"))
+    assert found[-1].value == value
+
+
+def test_a_variable_that_nothing_sets_is_refused_by_name_of_its_option(tmp_path):
+    with pytest.raises(InputError, match="'--num-layers': '' is not accepted; the script sets"):
+        read_file(tmp_path, "run --num-layers $LAYERS --hidden-size 64 --num-attention-heads 4\n")

@@ -106,6 +106,7 @@ VALID = {
         "other": None,
         "conventions": ("palm", "verl"),
         "strategy": None,
+        "train": "all",
         "system": None,
         "of": None,
         "on": "",
@@ -404,6 +405,11 @@ def test_a_refusal_names_parameter_value_and_what_is_accepted(call, said):
     with pytest.raises(SymbolicCostError) as refused:
         call()
     assert said in str(refused.value)
+
+
+def test_an_integer_is_offered_where_one_is_accepted():
+    with pytest.raises(SymbolicCostError, match=r"to a SymPy Expr is accepted$"):
+        sc.compile(sc.job("gpt2", "", {"b": 1}).total("params"))
 
 
 def test_all_wrong_arguments_are_told_at_once():

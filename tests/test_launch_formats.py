@@ -161,6 +161,71 @@ megatron_lm_config:
     assert found.run["precision"] == "fp32"
 
 
+def test_accelerate_of_megatron_runs_its_stack(read):
+    text = """
+distributed_type: MEGATRON_LM
+mixed_precision: bf16
+num_processes: 16
+megatron_lm_config:
+  megatron_lm_tp_degree: 2
+  megatron_lm_context_parallel_size: 2
+  megatron_lm_recompute_granularity: full
+  megatron_lm_recompute_method: uniform
+  megatron_lm_recompute_num_layers: 2
+  megatron_lm_optimizer_cpu_offload: true
+  megatron_lm_use_custom_fsdp: false
+"""
+    found = read(text, "megatron.yaml")
+    assert found.strategy == "tp=2,ring=2,dp=4"
+    assert found.run["stack"] == "megatron-core-own-loss"
+    assert found.run["overlap"] == "dp=none,tp=gradients"
+    assert (found.run["recompute"], found.run["offload"]) == ("full/2", "master_weight,optimizer")
+    with pytest.raises(InputError, match="say the strategy, with zero="):
+        read(text.replace("fsdp: false", "fsdp: true"), "megatron.yaml")
+
+
+def test_parts_that_torchtitan_compiles(read):
+    both = TITAN + '[compile]\nenable = true\ncomponents = ["model", "loss"]\n'
+    assert read(both, "run.toml").run["stack"] == "torchtitan-compiled"
+    loss = both.replace('["model", "loss"]', '["loss"]')
+    assert read(loss, "run.toml").run["stack"] == "torchtitan"
+
+
+@pytest.mark.parametrize(("each", "chunks"), [(9, 2), (6, 3), (3, 6)])
+def test_layers_of_a_chunk_of_torchtitan(read, each, chunks):
+    text = TITAN.replace(
+        "pipeline_parallel_degree = 1",
+        'pipeline_parallel_degree = 2\npipeline_parallel_schedule = "Interleaved1F1B"\n'
+        f"pipeline_parallel_layers_per_stage = {each}",
+    )
+    found = read(text, "run.toml")
+    assert found.run["chunks"] == chunks
+    layout = found.run["layout"]
+    held = (
+        [int(one) for one in layout.removeprefix("blocks [").strip("]").split(",")]
+        if (layout.startswith("blocks"))
+        else []
+    )
+    assert not held or (sum(held), len(held)) == (32, 2 * chunks)
+    with pytest.raises(InputError, match="2 or more for each of 2 stages is read"):
+        read(text.replace(f"stage = {each}", "stage = 12"), "run.toml")
+    single = text.replace("Interleaved1F1B", "1F1B")
+    with pytest.raises(InputError, match="1 for each of 2 stages is read"):
+        read(single, "run.toml")
+    assert "chunks" not in read(single.replace(f"stage = {each}", "stage = 17"), "run.toml").run
+
+
+def test_a_class_by_its_name_makes_no_configuration(read):
+    """axolotl says model_type: LlamaForCausalLM in YAML."""
+    with pytest.raises(InputError, match="of no known format"):
+        read("model_type: LlamaForCausalLM\nadapter: lora\n", "axolotl.yml")
+
+
+def test_what_is_null_is_not_told(read):
+    found = read(ACCELERATE + "fp8_extra: null\nother: 1\n", "fsdp.yaml")
+    assert found.open == ("other",)
+
+
 def test_vllm(read):
     found = read(VLLM, "serve.yaml")
     assert found.strategy == "tp=4"

@@ -1,5 +1,7 @@
 """What settings of launch files mean together: defaults of frameworks, and what is refused."""
 
+from pathlib import Path
+
 import pytest
 
 import symbolic_cost as sc
@@ -563,7 +565,100 @@ def test_nemo_hides_what_its_defaults_do(more, hidden, tmp_path):
 @pytest.mark.parametrize("quoted", ['"core_attn moe_act"', "'core_attn moe_act'"])
 def test_a_quoted_value_may_hold_spaces(quoted):
     text = f'A="--bf16 " ; run "$A" --recompute-modules {quoted} --data-path "0.5 /a 0.5 /b" --x\n'
-    read = {one.key: one.value for one in script_entries(text, "run.sh")}
+    read = {one.key: one.value for one in script_entries(text, Path("run.sh"))}
     assert read["--recompute-modules"] == "core_attn moe_act"
     assert read["--data-path"] == "0.5 /a 0.5 /b"
     assert read["--bf16"] is True
+
+
+LATENT = """run --num-layers 4 --hidden-size 64 --num-attention-heads 4 --multi-latent-attention
+--kv-lora-rank 16 --qk-head-dim 16 --qk-pos-emb-head-dim 8 --v-head-dim 16 --seq-length 128
+--vocab-size 128 --normalization RMSNorm --disable-bias-linear --position-embedding-type rope
+--qk-layernorm --swiglu --ffn-hidden-size 128 --untie-embeddings-and-output-weights MORE"""
+
+
+def test_latent_attention_has_widths_of_its_own(tmp_path):
+    """Channels of keys and values, which launch scripts of DeepSeek say, are those of no op."""
+    text = LATENT.replace("\n", " ")
+    models = [
+        read(tmp_path, text.replace("MORE", more), "run.sh").model()
+        for more in ("", "--kv-channels 16")
+    ]
+    assert sc.job(models[0]).total("params") == sc.job(models[1]).total("params")
+
+
+OLD = (
+    "run --num-layers 8 --hidden-size 64 --num-attention-heads 4 --max-position-embeddings 128 "
+    "--seq-length 128 --vocab-size 128 --micro-batch-size 1 --tensor-model-parallel-size 2 --bf16 "
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "policy"),
+    [
+        ("--activations-checkpoint-method uniform", "full"),
+        (
+            "--activations-checkpoint-method uniform --activations-checkpoint-num-layers 2",
+            "full/2",
+        ),
+        ("--checkpoint-activations --checkpoint-num-layers 4", "full/4"),
+        ("--activations-checkpoint-method block --activations-checkpoint-num-layers 8", "full"),
+    ],
+)
+def test_what_megatron_of_2021_recomputes(more, policy, tmp_path):
+    assert read(tmp_path, OLD + more, "run.sh").run["recompute"] == policy
+
+
+def test_some_of_the_layers_are_refused(tmp_path):
+    with pytest.raises(InputError, match="uniform is read: block recomputes some of the layers"):
+        read(tmp_path, OLD + "--activations-checkpoint-method block", "run.sh")
+
+
+MEGATRON_DEEPSPEED = OLD + "--deepspeed --zero-stage 1 --nnodes 2 --nproc-per-node 8 "
+
+
+def test_megatron_deepspeed(tmp_path):
+    found = read(tmp_path, MEGATRON_DEEPSPEED + "--ds-sequence-parallel-size 2", "run.sh")
+    assert found.strategy == "tp=2,ulysses=2,dp=4,zero=1"
+    assert (found.run["stack"], found.run["attention"]) == ("megatron-deepspeed", "eager")
+    assert (found.run["policy"], "overlap" in found.run) == ("bf16-gradients", False)
+    fused = read(
+        tmp_path, MEGATRON_DEEPSPEED + "--use-flash-attn-v2 --num-key-value-heads 2", "run.sh"
+    )
+    assert fused.run["attention"] == "flash"
+    assert fused.config["num_key_value_heads"] == 2
+    assert sc.job(fused.model()).values["k"] == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ("--num-experts 8", "experts of Megatron-DeepSpeed are not read"),
+        ("--embed-layernorm", "a norm behind the embedding"),
+        ("--cpu-optimizer", "say offload= of the job"),
+    ],
+)
+def test_what_of_megatron_deepspeed_is_refused(more, told, tmp_path):
+    with pytest.raises(InputError, match=told):
+        read(tmp_path, MEGATRON_DEEPSPEED + more, "run.sh")
+
+
+@pytest.mark.parametrize(
+    ("width", "read_as"),
+    [
+        ("${multiply:4, ${.hidden_size}}", 256),
+        ("${multiply:2,${model.hidden_size}}", 128),
+        ("${multiply:2,${.none}}", "${multiply:2,${.none}}"),
+    ],
+)
+def test_products_of_settings(width, read_as):
+    text = f"model:\n  hidden_size: 64\n  ffn_hidden_size: {width}\n"
+    assert [one.value for one in entries(text, "run.yaml")] == [64, read_as]
+
+
+@pytest.mark.parametrize("more", ["mixed_precision: bf16_mixed", "train: {global_batch_size: 8}"])
+def test_a_file_that_changes_a_recipe_in_python_is_refused(more, tmp_path):
+    """Megatron-Bridge names some of its keys as NeMo does, and has the rest in Python."""
+    text = f"model: {{tensor_model_parallel_size: 2}}\n{more}\n"
+    with pytest.raises(InputError, match="whose files change a recipe in Python"):
+        read(tmp_path, text, "run.yaml")

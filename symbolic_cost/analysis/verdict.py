@@ -20,6 +20,7 @@ class Answer(StrEnum):
     """What a comparison says."""
 
     EQUAL = "equal"
+    AT_SIZES = "equal at these sizes"
     LEADING = "equal to leading order"
     FACTOR = "differs by a factor"
     DIFFERS = "differs"

@@ -210,8 +210,8 @@ def _sought(line: Line) -> Iterator[str]:
     for option, key in (("--set", "settings"), ("--strategy", "strategy")):
         texts = line.values.get(key) or ()
         pieces = ",".join((texts,) if isinstance(texts, str) else texts).split(",")
-        given = {piece.partition("=")[0].strip() for piece in pieces if "=" in piece}
-        for name in sorted(varies & given):
+        bound = {piece.partition("=")[0].strip() for piece in pieces if "=" in piece}
+        for name in sorted(varies & bound):
             yield f"{option} {name} is not read: {name} {why}"
     for name in sorted(varies & line.typed):
         yield f"--{name.replace('_', '-')} {quote(line.values[name])} is not read: {name} {why}"

@@ -200,9 +200,9 @@ class Searched:
             model = self.file.whole
             for name in _OF_A_FILE - self.typed:
                 chosen.pop(name, None)
-        made = problems.attempt(partial(job, **chosen), model, "", numbers)
+        own = problems.attempt(partial(job, **chosen), model, "", numbers)
         problems.refuse()
-        return made
+        return own
 
 
 def _choices(options: Options, _: Options) -> Options:

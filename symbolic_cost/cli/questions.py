@@ -140,7 +140,8 @@ def check(*, formula: str, model: str, cost: str, asked: CostRequest, out: Outpu
     """Say whether FORMULA is the cost of MODEL: equal, equal to leading order, or how it differs.
 
     Products may be written without signs, powers with ^; max, min, ceil, floor, sqrt and
-    log2 are functions. The exit code is 1 unless the two are equal.
+    log2 are functions. FORMULA may be a number. The exit code is 1 unless the two are equal, if
+    only at the sizes of MODEL.
 
     For example: symbolic-cost check "s*b*h*(34 + 5*a*s/h)" --cost saved gpt --path block
     --strategy "" --notation megatron
@@ -179,6 +180,7 @@ def _step(model: str, asked: CostRequest, step: dict[str, Any]) -> Sheet:
     """Return where the time of a step comes from."""
     from symbolic_cost.jobs.job import job
     from symbolic_cost.jobs.provenance import step_sheet
+    from symbolic_cost.jobs.subject import RUN
     from symbolic_cost.jobs.tied import tied
 
     unread = {"phase": "--phase", "path": "--path", "notation_name": "--notation"}
@@ -190,7 +192,7 @@ def _step(model: str, asked: CostRequest, step: dict[str, Any]) -> Sheet:
         asked["strategy"],
         asked["numbers"],
         conventions=asked["conventions"] or "standard",
-        **typed_options(**{name: asked[name] for name in ("attention", "stack", "recompute")}),
+        **typed_options(**{name: one for name, one in asked.items() if name in RUN}),
         **step,
     )
     return step_sheet(run)
@@ -201,15 +203,16 @@ def diff(*, settings: tuple[str, ...], global_batch: int | None, out: Output, **
     """Subtract one count of MODEL from another, term by term as formulas with their sources.
 
     For example: symbolic-cost diff llama-3-70b --conventions torchtitan verl, or
-    symbolic-cost diff llama-3-70b --strategy tp=8 tp=8,sp, or --system a100-80gb h100, or two
-    models.
+    symbolic-cost diff llama-3-70b --strategy tp=8 tp=8,sp, or --system a100-80gb h100, or --train
+    all lora:r=16,q,v, or two models.
     """
     from symbolic_cost.jobs.diff import diff
     from symbolic_cost.jobs.numbers import degree_names
     from symbolic_cost.numeric.assignments import parse_assignments
 
     numbers = parse_assignments(settings, degree_names())
-    out.sheet(diff(**asked, numbers=numbers, **typed_options(global_batch=global_batch)).sheet())
+    said = typed_options(**asked, numbers=numbers, global_batch=global_batch)
+    out.sheet(diff(**said).sheet())
 
 
 @command("flops-per-token")

@@ -63,12 +63,12 @@ def search(
 
         done = proof(base, usual(base.facts, space, chosen), varied, objective)
         out.sheet(proof_sheet(done))
-        found = done.candidate is not None
+        answered = done.candidate is not None
     else:
         outcome = search_of(base, space, chosen, objective=objective, top=top)
         out.sheet(search_sheet(outcome, explain=explain))
-        found = bool(outcome.best)
-    if not found:
+        answered = bool(outcome.best)
+    if not answered:
         nothing_fits()
 
 

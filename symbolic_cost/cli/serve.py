@@ -86,7 +86,7 @@ def words(command: click.Command, named: Mapping[str, Any], folder: Path) -> lis
     strange = sorted(set(named) - set(known))
     if strange:
         raise InputError(f"unknown argument {quote(strange[0])}: accepted are {', '.join(known)}")
-    given: list[str] = []
+    options: list[str] = []
     arguments: list[str] = []
     for name, parameter in known.items():
         values = named.get(name)
@@ -98,11 +98,11 @@ def words(command: click.Command, named: Mapping[str, Any], folder: Path) -> lis
                 arguments.append(str(value))
             elif isinstance(value, bool):
                 off = parameter.secondary_opts
-                given += [f"--{name}"] if value else off[:1]
+                options += [f"--{name}"] if value else off[:1]
             else:
-                given.append(f"--{name}={value}")
+                options.append(f"--{name}={value}")
     formats = any("--format" in one.opts for one in command.params)
-    return [*given, *(["--format=json"] if formats else []), "--", *arguments]
+    return [*options, *(["--format=json"] if formats else []), "--", *arguments]
 
 
 def _inside(value: str, folder: Path) -> None:

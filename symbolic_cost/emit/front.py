@@ -23,6 +23,10 @@ _LETTERS = 125  # of 1 pt in an inch
 _ROUNDED = 1e-9
 """Share by which figures differ that are more than rounded apart."""
 
+_FEW_POWERS = 4
+_BETWEEN = (1.125, 1.25, 1.375, 1.5, 1.625, 1.75, 1.875)
+"""Ticks between powers of two where figures span too few of these to be read."""
+
 _LABELS = {"cost": "cost: device time of one token or sample", "step": "step time"}
 
 
@@ -101,9 +105,9 @@ def _draw(axes: Axes, front: Front, wide: float, size: float) -> None:
     axes.margins(0.12, 0.14)
     axes.set_xscale("log", base=_base(front.unit_x))
     axes.set_yscale("log", base=_base(front.unit_y))
-    for axis, name, unit in (
-        (axes.xaxis, front.x, front.unit_x),
-        (axes.yaxis, front.y, front.unit_y),
+    for axis, name, unit, figures in (
+        (axes.xaxis, front.x, front.unit_x, front.across),
+        (axes.yaxis, front.y, front.unit_y, front.up),
     ):
         axis.set_label_text(_LABELS.get(name, name.replace("_", " ")))
         known = {str(one): one for one in (Unit.BYTE, Unit.SECOND)}.get(unit)
@@ -112,6 +116,8 @@ def _draw(axes: Axes, front: Front, wide: float, size: float) -> None:
             axis.set_minor_formatter(_printer(known, 3))
             if known is Unit.SECOND:  # 80 ms and 90 ms would run into each other
                 axis.set_minor_locator(LogLocator(10, subs=(2, 3, 5)))
+            elif max(figures) < _FEW_POWERS * min(figures):
+                axis.set_minor_locator(LogLocator(2, subs=_BETWEEN))
         axis.set_tick_params(which="both", labelsize=size - 1.5)
     axes.grid(visible=True, which="major", alpha=0.3)
     title = f"{front.y.replace('_', ' ')} against {front.x.replace('_', ' ')}   {front.alike}"

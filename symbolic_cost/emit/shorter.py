@@ -27,8 +27,8 @@ def summed(formula: Expr, letter: Symbol, part: Expr) -> Expr:
     from symbolic_cost.analysis.forms import factored
 
     # Extrema would compare all of their arguments anew.
-    kept = {one: Dummy() for one in formula.atoms(Max, Min)}
-    expanded = expand(formula.xreplace(kept))
+    extrema = {one: Dummy() for one in formula.atoms(Max, Min)}
+    expanded = expand(formula.xreplace(extrema))
     terms = dict(term.as_coeff_Mul()[::-1] for term in Add.make_args(expanded))
     for term, count in tuple(terms.items()):
         other = term.xreplace({both[0]: both[1]})
@@ -37,7 +37,7 @@ def summed(formula: Expr, letter: Symbol, part: Expr) -> Expr:
             terms[term.xreplace({both[0]: letter})] = alike
             terms[term], terms[other] = count - alike, terms[other] - alike
     total = factored(Add(*(count * term for term, count in terms.items())))
-    return total.xreplace({dummy: one for one, dummy in kept.items()})
+    return total.xreplace({dummy: one for one, dummy in extrema.items()})
 
 
 def abbreviated(listed: Sequence[Expr]) -> tuple[dict[Symbol, Expr], dict[Expr, Expr]]:

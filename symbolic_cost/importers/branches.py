@@ -1,7 +1,7 @@
 """Which parts of a shell script run, as far as its own variables decide that."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from symbolic_cost.errors import InputError
@@ -119,7 +119,7 @@ class _Walk:
         for token in _TOKEN.finditer(self.bare):
             word, start, end = token[0], *token.span()
             if self.ends(word):
-                yield from self.given(start)
+                yield from self.before(start)
             if token["stop"]:
                 self.stop(word, start, end)
             elif token["word"]:
@@ -128,13 +128,13 @@ class _Walk:
                 said = holds(self.text[start:end], self.known)
                 self.list.take(inverse(said) if self.negated else said, sure=True)
                 self.begins = False
-        yield from self.given(len(self.text))
+        yield from self.before(len(self.text))
 
     def ends(self, word: str) -> bool:
         """Tell whether what stands before a word is given out."""
         return not self.top("=") and (word in _ENDING or (self.begins and word in _PARTS))
 
-    def given(self, place: int) -> Iterator[Piece]:
+    def before(self, place: int) -> Iterator[Piece]:
         """Give out what stands before a place, if it runs."""
         start, self.mark = self.mark, place
         around = [(runs, f.outer.start) for f in self.frames for runs in (f.outer.runs, f.runs)]
@@ -257,12 +257,12 @@ class _Walk:
         self.fresh(end)
 
 
-def pieces(text: str, file: str, known: Known) -> Iterator[Piece]:
+def pieces(text: str, where: Callable[[int], str], known: Known) -> Iterator[Piece]:
     """Yield the parts of a script that run, in their order; who takes them sets the variables.
 
     Args:
         text: of the script, without comments.
-        file: its name.
+        where: names a line of it.
         known: what the script says of a text up to there.
 
     Raises:
@@ -273,4 +273,4 @@ def pieces(text: str, file: str, known: Known) -> Iterator[Piece]:
     open_ = [one for one in walk.frames if one.kind in ("if", "case", "=") and one.phase != "test"]
     for frame in open_[:1]:
         what = {"=": "an array"}.get(frame.kind, frame.kind)
-        raise InputError(f"{file}: line {walk.line(frame.outer.start)}: {what} without an end")
+        raise InputError(f"{where(walk.line(frame.outer.start))}: {what} without an end")

@@ -28,7 +28,7 @@ _LITERAL = {"true": True, ":": True, "false": False}
 
 def holds(text: str, known: Known) -> Truth:
     """Tell whether commands such as `[[ $A == b ]] && [ -n "$C" ]` succeed."""
-    sums = _ARITHMETIC.fullmatch(text.strip())
+    sums = _ARITHMETIC.fullmatch(text.strip(" \t\n;"))
     if sums is not None:
         sides = [known(f"$(({one.strip()}))") for one in (sums[1], sums[3])]
         return _compared(sides[0], sums[2], sides[1])

@@ -113,8 +113,9 @@ def is_launch_file(path: str | Path) -> bool:
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:
     text = read_text(path, LARGEST_FILE, path.name)
     if path.suffix in _SCRIPTS or text.startswith("#!"):
-        return _recognised(path.name, script.entries(text, path.name), (MEGATRON,))
-    return _recognised(path.name, tree.entries(text, path.name), (*TREES, PUBLISHED))
+        return _recognised(path.name, script.entries(text, path), (MEGATRON,))
+    published = (PUBLISHED,) if path.suffix == ".json" else ()  # others may name a class so
+    return _recognised(path.name, tree.entries(text, path.name), (*TREES, *published))
 
 
 def _recognised(
@@ -182,7 +183,7 @@ class _Draft:
                     )
             elif target is None:
                 self.unread.append(entry)
-                usual = entry.key in known.words and meant in _OFF
+                usual = entry.value is None or (entry.key in known.words and meant in _OFF)
                 self.open += [] if usual or entry.key.startswith(known.free) else [entry.key]
             elif entry.branch and not self._said_outside(entry, entries):
                 self.problems.append(
@@ -209,13 +210,14 @@ class _Draft:
             value = _FROM_TRUTH[target]
         self._contradicts(target, replace(entry, value=value))
         accepted = _accepted(target)
-        if accepted is not None and not accepted[0](value):
-            if target in _LEFT_OPEN and value == "":  # a variable of the cluster's own
-                self.unread.append(entry)
-                return
-            self.problems.append(
-                f"{entry.where}: {quote(value)} is not accepted: it must be {accepted[1]}"
-            )
+        unset = value == "" and entry.key.startswith("--")  # of a script
+        if unset and target in _LEFT_OPEN:  # a variable of the cluster's own
+            self.unread.append(entry)
+            return
+        if unset or (accepted is not None and not accepted[0](value)):
+            more = f": it must be {accepted[1]}" if accepted else ""
+            more += "; the script sets no such variable" if unset else ""
+            self.problems.append(f"{entry.where}: {quote(value)} is not accepted{more}")
         self.values[target], self.origins[target] = value, entry
 
     def _contradicts(self, target: str, entry: Entry) -> None:

@@ -6,14 +6,19 @@ which a format collects for that alone, come strategies, policies and precisions
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from symbolic_cost.importers.megatron import (
+    OWN_LOSS,
     Refuse,
     Values,
+    context_parallel,
+    hidden,
     megatron,
     nemo,
     pad,
     padded,
+    recomputed,
     settings,
 )
 from symbolic_cost.models.fields import is_size
@@ -36,9 +41,9 @@ def deepspeed(values: Values, refuse: Refuse) -> None:
     said = settings(values)
     if values.get("run.bf16") is True:
         usual = "bf16" if values.get("degrees.zero", 0) else "fp32"
-        kept = said.get("gradients") or usual
+        dtype = said.get("gradients") or usual
         names = {"bf16": "bf16-gradients", "fp32": "bf16-deepspeed"}
-        values["run.policy"] = names.get(str(kept))
+        values["run.policy"] = names.get(str(dtype))
         if values["run.policy"] is None:
             refuse("said.gradients", "bf16 and fp32 are read")
     types = (values.get("run.bf16"), values.get("run.fp16"))
@@ -52,11 +57,29 @@ def deepspeed(values: Values, refuse: Refuse) -> None:
     hosted = {"optimizer": "master_weight,optimizer" if stage == 1 else _UPDATED}
     if stage == _WEIGHTS:  # other stages do not read it
         hosted["weights"] = "weight"
-    kept = [what for name, what in hosted.items() if said.get(name) in ("cpu", "nvme")]
-    if kept and stage == 0:
+    offloaded = [what for name, what in hosted.items() if said.get(name) in ("cpu", "nvme")]
+    if offloaded and stage == 0:
         refuse("said.optimizer", "stages 1 to 3 keep states on the host")
-    if kept:
-        values["run.offload"] = ",".join(kept)
+    if offloaded:
+        values["run.offload"] = ",".join(offloaded)
+
+
+def megatron_lm(values: Values, refuse: Refuse) -> None:
+    """Complete a run of Megatron-LM, or of Megatron-DeepSpeed, which is told to run DeepSpeed.
+
+    Attention of the latter is fused where it is told to be.
+    Source: github.com/deepspeedai/Megatron-DeepSpeed, megatron/arguments.py.
+    """
+    megatron(values, refuse)
+    said = settings(values)
+    if said.get("deepspeed") is not True:
+        return
+    if "config.num_experts" in values:
+        refuse("config.num_experts", "experts of Megatron-DeepSpeed are not read")
+    deepspeed(values, refuse)
+    values["run.stack"] = "megatron-deepspeed"
+    values["run.attention"] = "flash" if said.get("flash") is True else "eager"
+    del values["run.overlap"]
 
 
 _OTHER_KINDS = re.compile("|NO|False|MULTI_[A-Z]+|XLA|MEGATRON_LM")  # YAML reads NO as false
@@ -80,19 +103,35 @@ def accelerate(values: Values, refuse: Refuse) -> None:
     elif kind not in ("", "MEGATRON_LM") and values.get("degrees.zero"):
         refuse("degrees.zero", f"{kind} keeps no shards: FSDP does")
     if kind == "DEEPSPEED":
-        precise = values.pop("run.precision", "fp32")
-        if precise in ("bf16", "fp16"):
-            values[f"run.{precise}"] = True
-        elif precise != "fp32":
-            refuse("run.precision", "bf16, fp16 and no are read")
-        deepspeed(values, refuse)
+        _deepspeed_of_accelerate(values, refuse)
         return
     values |= {"run.stack": "fsdp"} if kind == "FSDP" else {}
-    if kind != "MEGATRON_LM" and values.get("run.precision") in ("bf16", "fp16"):
+    if kind == "MEGATRON_LM":
+        _megatron_of_accelerate(values, said, refuse)
+    elif values.get("run.precision") in ("bf16", "fp16"):
         sharded = kind == "FSDP"  # gradients are reduced in what it computes in
         values["run.policy"] = "bf16-accelerate" if sharded else "bf16-fsdp"  # or fp16's as many
     if said.get("offload") is True:
         values["run.offload"] = _STATES
+
+
+def _deepspeed_of_accelerate(values: Values, refuse: Refuse) -> None:
+    """Say what DeepSpeed computes in by accelerate's name."""
+    precise = values.pop("run.precision", "fp32")
+    if precise in ("bf16", "fp16"):
+        values[f"run.{precise}"] = True
+    elif precise != "fp32":
+        refuse("run.precision", "bf16, fp16 and no are read")
+    deepspeed(values, refuse)
+
+
+def _megatron_of_accelerate(values: Values, said: Values, refuse: Refuse) -> None:
+    """Say what Megatron-LM does of itself where accelerate's file is silent."""
+    context_parallel(values, "p2p", refuse)
+    recomputed(values, said, refuse)
+    values |= {"run.stack": OWN_LOSS, "run.overlap": hidden(values, said)}
+    if said.get("hosted") is True:
+        values["run.offload"] = "master_weight,optimizer"
 
 
 _FSDP: Mapping[str, Mapping[str, int]] = {
@@ -151,9 +190,9 @@ def calculon(values: Values, refuse: Refuse) -> None:  # noqa: ARG001 - as its n
     if is_size(said.get("chunks")) and said["chunks"] > 1:
         values["run.chunks"] = said["chunks"]
     hosted = {"weights": "weight", "activations": "saved", "optimizer": _UPDATED}
-    kept = [what for name, what in hosted.items() if said.get(name) is True]
-    if kept:
-        values["run.offload"] = ",".join(kept)
+    offloaded = [what for name, what in hosted.items() if said.get(name) is True]
+    if offloaded:
+        values["run.offload"] = ",".join(offloaded)
     padded(values)
 
 
@@ -166,7 +205,8 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     Source: github.com/pytorch/torchtitan, torchtitan/config/job_config.py.
     """
     said = settings(values)
-    values["run.stack"] = _TITANS[said.get("compiled") is True]
+    parts = str(said.get("components", "model,loss")).split(",")
+    values["run.stack"] = _TITANS[said.get("compiled") is True and "model" in parts]
     mode, option = values.get("run.recompute", "selective"), str(said.get("selective", "2"))
     if mode == "selective":
         values["run.recompute"] = {"op": "selective-op", "1": "full"}.get(option)
@@ -187,13 +227,14 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     if "float8" in converters and said.get("gathers_fp8") is True and reduced == "float32":
         values["run.policy"] = "fp8-linear"
     elif converters:
-        told = "float8 with enable_fsdp_float8_all_gather, reduced in float32, is read"
-        refuse("said.converters", told)
+        accepted = "float8 with enable_fsdp_float8_all_gather, reduced in float32, is read"
+        refuse("said.converters", accepted)
     _titan_shards(values, said, refuse)
     schedule = str(said.get("schedule", "1F1B"))
     named = {"1F1B": "1f1b", "GPipe": "gpipe", "ZBVZeroBubble": "zb-v"}
+    chunks = _titan_chunks(values, said, schedule, refuse)
     if values.get("degrees.pp", 1) != 1 and schedule == "Interleaved1F1B":
-        values["run.chunks"] = 2
+        values["run.chunks"] = chunks
     elif schedule in named:
         values["run.schedule"] = named[schedule]
     else:
@@ -201,6 +242,9 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     _titan_stages(values, said, refuse)
     if said.get("offload") is True:
         values["run.offload"] = _STATES
+
+
+_ENDS = ("first_less", "last_less")
 
 
 def _titan_shards(values: Values, said: Values, refuse: Refuse) -> None:
@@ -213,20 +257,42 @@ def _titan_shards(values: Values, said: Values, refuse: Refuse) -> None:
         values |= _FSDP["SHARD_GRAD_OP"]
 
 
+def _titan_chunks(values: Values, said: Values, schedule: str, refuse: Refuse) -> int:
+    """Return chunks of a stage: as many as layers of a chunk make, ends counted as some."""
+    usual = 1 if schedule in ("1F1B", "GPipe") else 2
+    each: Any = said.get("layers_per_stage")
+    layers: Any = values.get("config.num_hidden_layers")
+    stages = values.get("degrees.pp", 1)
+    if stages == 1 or not (is_size(each) and is_size(layers)):
+        return usual
+    counted = layers + sum(end for end in _titan_ends(said) if is_size(end))
+    chunks, left = divmod(-(-counted // each), stages)
+    if left or chunks < usual or (chunks > usual and schedule != "Interleaved1F1B"):
+        most = " or more" if schedule == "Interleaved1F1B" else ""
+        refuse("said.layers_per_stage", f"{usual}{most} for each of {stages} stages is read")
+        return usual
+    return int(chunks)
+
+
+def _titan_ends(said: Values) -> list[Any]:
+    """Return as how many layers the embedding and the head count."""
+    return [said.get(name, 1) for name in _ENDS]
+
+
 def _titan_stages(values: Values, said: Values, refuse: Refuse) -> None:
     """Say how many blocks stages hold: ends count as one more, what is left goes to the first ones.
 
     Source: github.com/pytorch/torchtitan, torchtitan/distributed/pipeline_parallel.py.
     """
     layers, stages = values.get("config.num_hidden_layers", 0), values.get("degrees.pp", 1)
-    names = ("first_less", "last_less")
-    ends = [said.get(name, 1) for name in names]
+    ends = _titan_ends(said)
     if stages == 1 or not is_size(layers):
         return
-    slots = stages if values.get("run.schedule") in ("1f1b", "gpipe") else 2 * stages
+    single = values.get("run.schedule") in ("1f1b", "gpipe")
+    slots = stages * (1 if single else values.get("run.chunks", 2))
     whole = [end if is_size(end) else 0 for end in ends]
     each, left = divmod(layers + sum(whole), slots)
-    wrong = [name for name, end in zip(names, ends, strict=True) if end not in range(each + 1)]
+    wrong = [name for name, end in zip(_ENDS, ends, strict=True) if end not in range(each + 1)]
     for name in wrong if each else ():
         refuse(f"said.{name}", f"0 to {each} are read, as many as a stage holds")
     if not each:
@@ -239,7 +305,7 @@ def _titan_stages(values: Values, said: Values, refuse: Refuse) -> None:
 
 
 COMPLETIONS: Mapping[str, Callable[[Values, Refuse], None]] = {
-    "Megatron-LM": megatron,
+    "Megatron-LM": megatron_lm,
     "NeMo": nemo,
     "nanotron": nanotron,
     "DeepSpeed": deepspeed,

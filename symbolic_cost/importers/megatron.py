@@ -11,6 +11,9 @@ Values = dict[str, Any]
 Refuse = Callable[[str, str], None]
 """Notes a problem: the target whose entry it is about, and what is wrong."""
 
+OWN_LOSS = "megatron-core-own-loss"
+"""The stack of Megatron-LM where nothing is said of the loss."""
+
 _MULTIPLE = 128
 _LONGEST = 1000  # letters of a list of layers
 
@@ -25,13 +28,19 @@ def megatron(values: Values, refuse: Refuse) -> None:
         values.pop("config.num_key_value_heads", None)
     elif "config.num_attention_heads" in values:
         values.setdefault("config.num_key_value_heads", 1)
+    if "shared_heads" in said:  # of Megatron-DeepSpeed
+        values["config.num_key_value_heads"] = said["shared_heads"]
     if said.get("rotary"):
         values["config.position_embedding"] = "rope"
+    if values.get("config.latent") is True:
+        values.pop("config.head_dim", None)  # latent attention has widths of its own
     _widths(values)
     _experts(values, said, refuse)
-    _context(values, said.get("context", "p2p"), refuse)
+    context_parallel(values, said.get("context", "p2p"), refuse)
     _stages(values, said, refuse)
-    _again(values, said, refuse)
+    if "checkpointed" in said:  # of 2021 and 2022
+        values["run.recompute"], said["again_method"] = "full", said["checkpointed"]
+    recomputed(values, said, refuse)
     if "run.global_batch" not in values:
         values["run.microbatches"] = 1  # Megatron's default: a microbatch of every replica
     # What FSDP keeps in shards.
@@ -41,12 +50,12 @@ def megatron(values: Values, refuse: Refuse) -> None:
     elif said.get("fsdp2") is True:
         values["degrees.zero"] = 3
     _megatron_bytes(values, said, refuse)
-    values["run.overlap"] = _hidden(values, said)
+    values["run.overlap"] = hidden(values, said)
     in_place = said.get("fused_loss") is True and said.get("loss") == "te"
-    values["run.stack"] = "megatron-core" if in_place else "megatron-core-own-loss"
+    values["run.stack"] = "megatron-core" if in_place else OWN_LOSS
 
 
-def _hidden(values: Values, said: Values) -> str:
+def hidden(values: Values, said: Values) -> str:
     """Return what hides less, or more, than in the tuned runs that a stack stands for.
 
     Linear layers alone hide what they reduce and gather in backward, beside their other product;
@@ -76,8 +85,8 @@ def nemo(values: Values, refuse: Refuse) -> None:
     values["run.stack"] = "nemo"
     values["run.overlap"] = _nemo_hidden(said)
     _widths(values)
-    _context(values, "p2p", refuse)
-    _again(values, said, refuse)
+    context_parallel(values, "p2p", refuse)
+    recomputed(values, said, refuse)
     if said.get("optimizer") == "distributed_fused_adam":
         values["degrees.zero"] = 1
     elif said.get("optimizer") not in (None, "adam", "adamw", "fused_adam"):
@@ -136,7 +145,7 @@ def pad(values: Values, usual: int) -> None:
         values["config.vocab_size"] = -(-words // multiple) * multiple
 
 
-def _context(values: Values, kind: object, refuse: Refuse) -> None:
+def context_parallel(values: Values, kind: object, refuse: Refuse) -> None:
     """Name context parallelism by how it communicates: keys go round unless said otherwise."""
     named = {"p2p": "ring", "a2a": "ulysses", "all_gather": "cp", "allgather": "cp"}
     degree = values.pop("degrees.cp", 1)
@@ -230,9 +239,9 @@ def _stages(values: Values, said: Values, refuse: Refuse) -> None:
     fewer = [int(said.get(name) is True) for name in ("embedding_counts", "loss_counts")]
     if not isinstance(layers, int) or not isinstance(stages, int):
         return
-    given = [end for end in ends if isinstance(end, int)]
-    if given and stages > len(given):
-        full, left = divmod(layers - sum(given), stages - len(given))
+    sizes = [end for end in ends if isinstance(end, int)]
+    if sizes and stages > len(sizes):
+        full, left = divmod(layers - sum(sizes), stages - len(sizes))
         fewer = [full - end if isinstance(end, int) else 0 for end in ends]
         if left or min(fewer) < 0:
             refuse(
@@ -244,7 +253,7 @@ def _stages(values: Values, said: Values, refuse: Refuse) -> None:
         values["run.layout"] = f"ends={fewer[0]}/{fewer[1]}"
 
 
-def _again(values: Values, said: Values, refuse: Refuse) -> None:
+def recomputed(values: Values, said: Values, refuse: Refuse) -> None:
     """Say what backward runs again: modules, every n-th block, or every block."""
     if said.get("all_again") is True:
         values["run.recompute"] = "full"

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from symbolic_cost.errors import InputError, quote
+from symbolic_cost.errors import InputError
 from symbolic_cost.importers.branches import Piece, pieces
 from symbolic_cost.importers.recipe import Entry
+from symbolic_cost.importers.sources import Lines, sourced
 from symbolic_cost.importers.variables import Variables
 
 _HOLDING = re.compile(
@@ -28,11 +30,11 @@ _PROGRAM = re.compile(r"\b(?P<name>(?:pretrain|train|finetune)_(?P<kind>\w+)\.py
 _OTHERS = ("bert", "t5", "mamba", "hybrid", "retro", "ict", "vision", "vlm", "biencoder", "dino")
 
 
-def _check_used(text: str, file: str) -> None:
+def _check_used(text: str, lines: Lines) -> None:
     """Refuse variables that hold options and are used nowhere."""
     own = [match for match in _HOLDING.finditer(text) if _OPTION.search(match[0])]
     unused = [
-        f"{file}: line {text.count(chr(10), 0, match.start('name')) + 1}: {match['name']} holds "
+        f"{lines.where(text.count(chr(10), 0, match.start('name')) + 1)}: {match['name']} holds "
         "options and is used nowhere: use it, or leave it out"
         for match in own
         if not _is_used(match["name"], text, own)
@@ -41,14 +43,12 @@ def _check_used(text: str, file: str) -> None:
         raise InputError(unused)
 
 
-def _check_program(part: Piece, file: str) -> None:
+def _check_program(part: Piece, lines: Lines) -> None:
     """Refuse a script that trains another model than GPT."""
     for match in _PROGRAM.finditer(part.text):
         if match["kind"].startswith(_OTHERS):
-            line = part.line_of(match)
-            raise InputError(
-                f"{file}: line {line}: {match['name']} is not read: GPT of pretrain_gpt.py is"
-            )
+            where = lines.where(part.line_of(match))
+            raise InputError(f"{where}: {match['name']} is not read: GPT of pretrain_gpt.py is")
 
 
 def _is_used(name: str, text: str, held: Sequence[re.Match[str]]) -> bool:
@@ -58,31 +58,36 @@ def _is_used(name: str, text: str, held: Sequence[re.Match[str]]) -> bool:
     return re.search(rf"\$\{{?!?{name}\b", text) is not None
 
 
-def entries(text: str, file: str) -> tuple[Entry, ...]:
+def entries(text: str, path: Path) -> tuple[Entry, ...]:
     """Return every long option of a script that runs; options without a value are true.
 
     Branches are taken or left out as the script's own variables decide. What these do not decide is
-    read, and bears the line on which its branch begins.
+    read, and bears the line on which its branch begins. Files that it sources are read in their
+    place if they lie beside it; others are settings that nobody reads.
+
+    Args:
+        text: of the script.
+        path: of its file.
 
     Raises:
         InputError: a program that is not read, options that are used nowhere, open branches.
     """
-    bare = "\n".join(re.sub(r"(^|\s)#.*$", "", line) for line in text.splitlines())
-    _check_used(bare, file)
-    lines = ["", *bare.splitlines()]
-    variables, parts, read = Variables(bare), list[Piece](), list[Entry]()
-    for part in pieces(bare, file, variables.known):
-        _check_program(part, file)
+    lines = sourced(text, path)
+    bare = lines.text
+    _check_used(bare, lines)
+    variables, parts, read = Variables(bare), list[Piece](), [*lines.unread]
+    for part in pieces(bare, lines.where, variables.known):
+        _check_program(part, lines)
         variables.read(part.text, part.branch)
         parts.append(part)
         if variables.in_order:
-            read += _options(parts.pop(), variables, file, lines)
-    return (*read, *(one for part in parts for one in _options(part, variables, file, lines)))
+            read += _options(parts.pop(), variables, lines)
+    return (*read, *(one for part in parts for one in _options(part, variables, lines)))
 
 
-def _options(part: Piece, variables: Variables, file: str, lines: Sequence[str]) -> Iterator[Entry]:
+def _options(part: Piece, variables: Variables, lines: Lines) -> Iterator[Entry]:
     """Yield the options of a part of a script, with values that variables have now."""
-    begins = f"line {part.branch}, {quote(lines[part.branch].strip())}" if part.branch else ""
+    begins = lines.quoted(part.branch) if part.branch else ""
     part = part._replace(text=variables.calculated(part.text))
     for match in _OPTION.finditer(part.text):
         written = match["double"] or match["single"] or match["value"]
@@ -90,7 +95,8 @@ def _options(part: Piece, variables: Variables, file: str, lines: Sequence[str])
         words = filter(None, (written, match["glued"], more and more[0]))
         value = written is None or _typed("".join(map(variables.put_in, words)))
         name = f"--{match['name'].replace('_', '-')}"
-        yield Entry(name, value, part.line_of(match), file, begins)
+        file, line = lines.place(part.line_of(match))
+        yield Entry(name, value, line, file, begins)
 
 
 def _typed(text: str) -> Any:  # noqa: ANN401 - a setting

@@ -128,18 +128,23 @@ def _referred(settings: tuple[Entry, ...]) -> Iterator[Entry]:
     """Put in settings that others name, as Hydra does: ${model.l}, or ${.l} of its own table."""
     values = {entry.key: entry.value for entry in settings}
     for entry in settings:
-        key, value = entry.key, entry.value
+        key, value, times = entry.key, entry.value, 1
         for _ in range(_DEEPEST):
-            match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+            product = _PRODUCT.fullmatch(value) if isinstance(value, str) else None
+            referred = product["of"] if product else value
+            match = _REFERENCE.fullmatch(referred) if isinstance(referred, str) else None
             above = key.split(".")[: -len(match["up"])] if match and match["up"] else []
             key = ".".join([*above, match["key"]]) if match else ""
             if key not in values:  # a value, or of something else: as it is written
                 break
-            value = values[key]
-        yield replace(entry, value=value)
+            value, times = values[key], times * int(product["times"] if product else 1)
+        known = isinstance(value, int) and times != 1
+        yield replace(entry, value=value * times if known else value if times == 1 else entry.value)
 
 
 _REFERENCE = re.compile(r"\$\{(?P<up>\.*)(?P<key>\w[\w.]*)\}")
+_PRODUCT = re.compile(r"\$\{multiply:\s*(?P<times>\d{1,9})\s*,\s*(?P<of>\$\{[^{}]+\})\s*\}")
+"""What NeMo registers with Hydra: ${multiply:4, ${.hidden_size}}."""
 
 
 def _value(node: Any, where: str) -> Any:  # noqa: ANN401 - a scalar of any type

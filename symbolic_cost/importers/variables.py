@@ -13,6 +13,9 @@ _ASSIGNMENT = re.compile(
     r"(?=[\s;]|$))",
     re.MULTILINE,
 )
+_DEFAULTED = re.compile(r"\$\{(?P<name>\w{1,100}):?=(?P<value>[^{}]{0,200})\}")
+"""What sets a variable that has no value yet."""
+
 _PART = re.compile(r"\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|[^\"']+")
 _REPEATS = re.compile(
     r"(?:^|[;&|{]|\b(?:do|then|else)\b)\s*(?:for|while|until|select|function|eval|trap)\b|\w\s*\(\)",
@@ -59,6 +62,13 @@ class Variables:
             text: of the part.
             branch: line of the branch around it that is not decided, or 0.
         """
+        for match in _DEFAULTED.finditer(text):
+            name, value = match["name"], match["value"]
+            if self._values.get(name, "") == "":
+                open_ = f"<{name}: set in the branch of line {branch}>"
+                self._values[name] = open_ if branch else self._assigned(value)
+                if branch or self.known(value) is None:
+                    self._unsaid.add(name)
         for match in _ASSIGNMENT.finditer(text):
             name, word, before = match["name"], match["value"], self._values.get(match["name"])
             value, unsure = self._assigned(word), bool(branch) or not self.in_order

@@ -155,13 +155,13 @@ def setup(
     return job if batch is None and times is None else with_batch(job, batch, times)
 
 
-def _no_option(name: str, given: object) -> str:
-    """Say where what was given belongs: degrees to the strategy, sizes to the numbers."""
+def _no_option(name: str, option: object) -> str:
+    """Say where an unknown option belongs: degrees to the strategy, sizes to the numbers."""
     refused = unknown("option", name, Options.__annotations__)
     if name in STRATEGIES or name == "zero":
-        return f'unknown option {quote(name)}: a strategy is one text, as in "{name}={given}"'
+        return f'unknown option {quote(name)}: a strategy is one text, as in "{name}={option}"'
     if name in GLOSSARY:
-        return f"unknown option {quote(name)}: numbers go together, as in {{{name!r}: {given}}}"
+        return f"unknown option {quote(name)}: numbers go together, as in {{{name!r}: {option}}}"
     return refused
 
 
@@ -185,9 +185,9 @@ def stage_of(name: str) -> Stage:
     return looked_up("stage", name, {stage.value: stage for stage in Stage})
 
 
-def _named(look_up: Callable[[str], Any], given: object) -> Any:  # noqa: ANN401 - of any option
+def _named(look_up: Callable[[str], Any], option: object) -> Any:  # noqa: ANN401 - of any option
     """Return what a name stands for; what is no name is the object itself."""
-    return look_up(given) if isinstance(given, str) else given
+    return look_up(option) if isinstance(option, str) else option
 
 
 def _training(options: Options, strategy: Strategy | None, runs: Stack | None) -> Training:

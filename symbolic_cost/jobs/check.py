@@ -16,7 +16,7 @@ from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.subject import CostRequest, Subject, notated, subject
 from symbolic_cost.jobs.tables.totals import number
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 from symbolic_cost.typed import formula
 
 ZERO = Integer(0)
@@ -33,8 +33,8 @@ class Checked(NotebookTable):
     __repr__ = NotebookTable.__str__
 
     def __bool__(self) -> bool:
-        """Tell whether the two are equal."""
-        return self.verdict.answer is Answer.EQUAL
+        """Tell whether the two are equal, at these sizes if not at all."""
+        return self.verdict.answer in (Answer.EQUAL, Answer.AT_SIZES)
 
     @property
     def sentence(self) -> str:
@@ -45,6 +45,8 @@ class Checked(NotebookTable):
         if verdict.answer is Answer.EQUAL:
             return "equal"
         text = plain(verdict.difference)
+        if verdict.answer is Answer.AT_SIZES:
+            return f"equal at these sizes; at others derived less typed is {text}"
         if verdict.answer is Answer.LEADING:
             sizes = ", ".join(map(plain, verdict.smaller))
             return f"equal to leading order: derived less typed is {text}, smaller by {sizes}"
@@ -88,8 +90,8 @@ def check(text: str, cost: str, model: str, **asked: Unpack[CostRequest]) -> Che
         text: the formula.
         cost: named cost.
         model: name or path of a config.json.
-        asked: path, phase, strategy, notation_name, numbers, conventions, attention, recompute:
-            see `subject.Asked`.
+        asked: path, phase, strategy, notation_name, numbers, conventions, attention, recompute,
+            train: see `subject.CostRequest`.
 
     Raises:
         InputError: every problem of the formula and of the other arguments.
@@ -112,4 +114,6 @@ def check(text: str, cost: str, model: str, **asked: Unpack[CostRequest]) -> Che
     derived = without_brackets(about.cost.total(about.rows))
     used = about.assumed(derived.free_symbols | typed.free_symbols)
     verdict = compared(typed.xreplace(used), derived.xreplace(used))
+    if verdict.answer is not Answer.EQUAL and about.run.value(verdict.difference) == 0:
+        verdict = replace(verdict, answer=Answer.AT_SIZES)
     return Checked(verdict, about, used)

@@ -148,13 +148,16 @@ def _posterior(
     The noise is that of the errors, with what was known of it, over the steps that fit no factor;
     as few steps leave it open too, it is wider, by what Student's quantile is to a normal one.
     """
-    told = slopes.T @ ((votes * _influence(errors))[:, None] * slopes)
-    fitted = np.trace(np.linalg.solve(told / NOISE**2 + np.diag(prior**-2), told)) / NOISE**2
+    information = slopes.T @ ((votes * _influence(errors))[:, None] * slopes)
+    fitted = (
+        np.trace(np.linalg.solve(information / NOISE**2 + np.diag(prior**-2), information))
+        / NOISE**2
+    )
     size = MEAN * np.average(np.abs(errors), weights=votes)
     freedom = KNOWN + votes.sum() - fitted
     noise = np.sqrt((KNOWN * NOISE**2 + votes.sum() * size**2) / freedom)
     noise *= 1 + (QUANTILE**2 + 1) / (4 * freedom)
-    return np.linalg.inv(told / noise**2 + np.diag(prior**-2)), float(noise)
+    return np.linalg.inv(information / noise**2 + np.diag(prior**-2)), float(noise)
 
 
 def on_cluster(machine: Machine, fit: ClusterFit, runs: int) -> Machine:

@@ -88,9 +88,9 @@ def derive(model: str, cost: str, **asked: Unpack[CostRequest]) -> Derived:
     Args:
         model: name or path of a config.json.
         cost: named cost.
-        asked: path, phase, strategy, notation_name, numbers, conventions, attention, recompute:
-            see `subject.Asked`. The notation of Korthikanti et al. holds for the family gpt unless
-            one is named.
+        asked: path, phase, strategy, notation_name, numbers, conventions, attention, recompute,
+            train: see `subject.CostRequest`. The notation of Korthikanti et al. holds for the
+            family gpt unless one is named.
 
     Raises:
         InputError: every problem of the arguments.

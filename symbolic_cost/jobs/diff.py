@@ -25,6 +25,7 @@ from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Row
 from symbolic_cost.models.token_flop.per_token import TokenFlop, flops_per_token
 from symbolic_cost.numeric.binding import value
+from symbolic_cost.ops.graph import ALL
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.symbols import l as length
@@ -120,6 +121,7 @@ def diff(
     conventions: Pair | None = None,
     strategy: Pair | None = None,
     system: Pair | None = None,
+    train: str | Pair = ALL,
     of: str | None = None,
     on: str = "",
     seq: int | None = None,
@@ -134,6 +136,7 @@ def diff(
         conventions: of FLOP per token, or presets of counting.
         strategy: two strategies.
         system: two machines, of which a step is timed.
+        train: two sets of trained weights; or that of both, where something else differs.
         of: named costs with commas between them.
         on: strategy of both, where something else differs.
         seq: tokens of a sequence.
@@ -148,13 +151,17 @@ def diff(
     ['table', 'norms', 'attention']
     """
     models = None if other is None else (model, other)
-    what, names = _given_twice(
-        {"two models": models, "conventions": conventions, "strategy": strategy, "system": system}
-    )
+    trains = (train, train) if isinstance(train, str) else train
+    pairs = {"conventions": conventions, "strategy": strategy, "system": system}
+    two = trains if trains[0] != trains[1] else None
+    what, names = _given_twice({"two models": models, **pairs, "train": two})
+    options["train"] = trains[0]
     if on and strategy is not None:
         raise InputError(f"on = {quote(on)} is the strategy of both: strategy names two")
     known = {**(numbers or {}), **({} if seq is None else {length.name: seq})}
     if conventions is not None and _per_token(conventions, of):
+        if trains[0] != ALL:
+            raise InputError("train is not read: FLOP per token are of weights that all learn")
         return _of_tokens(model, conventions, seq, numbers)
     if system is not None:
         return _of_systems(model, system, known, {"strategy": on, **options})
@@ -181,14 +188,15 @@ def _given_twice(pairs: Mapping[str, Pair | None]) -> tuple[str, Pair]:
 _USUAL = {
     "conventions": "flops",
     "strategy": "flops,params,saved,comm,comm_step",
+    "train": "flops,params,weight_gradients,saved,comm_step",
     "two models": "flops,params,saved",
 }
 
 
 def _job(options: dict[str, object]) -> Job:
-    made = job(**options)  # type: ignore[arg-type]  # job checks them
-    made.bound  # noqa: B018 - refuses numbers that do not fit
-    return made
+    run = job(**options)  # type: ignore[arg-type]  # job checks them
+    run.bound  # noqa: B018 - refuses numbers that do not fit
+    return run
 
 
 def _per_token(pair: Pair, of: str | None) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import sums
+from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Saved
 from symbolic_cost.emit.formulas import plain
@@ -28,6 +29,8 @@ from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.stacks import ROOFLINE, stack_name, usual_precision
+
+ASSUMED = "degrees without a number are assumed to be several: "
 
 
 def header(setup: Setup) -> tuple[str, ...]:
@@ -81,9 +84,9 @@ def _on_several_stages(setup: Setup) -> Iterator[str]:
             names = (name for name in taken_by_all(part) if sources.get(name) not in own)
             taken |= {(part.path, name) for name in names}
     saved = setup.rows.select(Quantity.SAVED, where=lambda row: (row.part, row.tensor) in taken)
-    kept = " and ".join(dict.fromkeys(row.tensor for row in saved))
-    if kept:
-        yield f"pp: every stage keeps {kept}, which all its blocks take"
+    tensors = " and ".join(dict.fromkeys(row.tensor for row in saved))
+    if tensors:
+        yield f"pp: every stage keeps {tensors}, which all its blocks take"
 
 
 def stack_note(setup: Setup) -> str:
@@ -107,9 +110,12 @@ def _written(degree: object) -> str:
 
 
 def trained(setup: Setup) -> Iterator[str]:
-    """Say which weights are trained, unless all are, and how others are stored."""
+    """Say which weights are trained, unless all are, and how others are stored; or that none is."""
     model = setup.model
     formats = ", ".join(dict.fromkeys(form.name for form in model.stored.values()))
+    if model.follows:
+        read = "; the weights of every expert are read" if model.placed(At(Role.EXPERT)) else ""
+        yield f"a step of generation, forward alone{read}"
     if model.trains != ALL:
         yield f"trained: {model.trains}; all other weights are frozen"
         if formats:
@@ -156,14 +162,14 @@ def _elements(setup: Setup) -> str:
         is_own = usual_precision(None) != chosen == usual_precision(runs)
         usual = f", usual under stack {stack_name(runs)}" if is_own else ""
         return f"bytes of precision {chosen}{usual}"
-    return "bytes of the conventions; memory, comm and time have those of --precision"
+    return "bytes of the conventions; --precision says those of memory, comm and time"
 
 
 def _assumed(setup: Setup) -> Iterator[str]:
     """Say what is taken for granted of degrees without a number."""
     bounds = [f"{plain(a.size)} >= {a.least}" for a in setup.structure.assumptions]
     if bounds:
-        yield f"degrees without a number are assumed to be several: {', '.join(bounds)}"
+        yield f"{ASSUMED}{', '.join(bounds)}"
 
 
 def _alternating(setup: Setup) -> Iterator[str]:
@@ -220,7 +226,7 @@ def _checked(setup: Setup) -> Iterator[str]:
         trains=setup.model.trains,
         scans=has_scans(setup.model),
     )
-    if note:
+    if note and not setup.model.follows:
         yield note
 
 

@@ -115,8 +115,8 @@ def inputs_of(
 
 def _input(job: Setup, name: str, least: int, most: int | None) -> Input:
     entry, value = GLOSSARY[name], job.counted_values.get(name)
-    given = name in job.numbers or name in DEGREES or (name in {"M", "v"} and value is not None)
-    source = "the job" if given else "the model"
+    is_own = name in job.numbers or name in DEGREES or (name in {"M", "v"} and value is not None)
+    source = "the job" if is_own else "the model"
     if value is None and name in _STARTS:
         value, source = _STARTS[name], "a start: the job gives no number"
     group = "degree" if name in DEGREES else "size"

@@ -168,13 +168,13 @@ class Launched:
     def _runs_on(self, machine: str | Machine | None) -> bool:
         """Tell whether the software of the file has kernels on a machine, if one is said."""
         try:
-            found = find_machine(machine) if isinstance(machine, str) else machine
+            known = find_machine(machine) if isinstance(machine, str) else machine
             runs = stack(self.recipe.run["stack"])
-            if found is not None and runs is not None:
-                runs.check(found)
+            if known is not None and runs is not None:
+                runs.check(known)
         except InputError:  # told by who reads the machine
             return False
-        return found is None or usual(found) != ROOFLINE
+        return known is None or usual(known) != ROOFLINE
 
     @property
     def _precision(self) -> str:

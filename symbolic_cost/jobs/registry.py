@@ -97,7 +97,8 @@ def load_plugin(path: str) -> None:
     spec = importlib.util.spec_from_file_location(f"symbolic_cost_plugin_{file.stem}", file)
     if spec is None or spec.loader is None:
         raise InputError(f"plugin {quote(path)} cannot be imported")
-    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # nothing beside the user's file
+    before = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # nothing beside the user's file
     try:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     except SymbolicCostError as error:
@@ -106,7 +107,7 @@ def load_plugin(path: str) -> None:
         name = type(error).__name__
         raise InputError(f"plugin {quote(path)}: {name}: {quote(str(error))}") from error
     finally:
-        sys.dont_write_bytecode = kept
+        sys.dont_write_bytecode = before
 
 
 def load_installed() -> None:

@@ -18,6 +18,7 @@ from symbolic_cost.checking import checked
 from symbolic_cost.conditions import Least
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.costs import forward_pass
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
@@ -199,7 +200,7 @@ class Setup(NotebookTable):
 
         A degree that is a symbol is several, as a degree of one is none: a bracket [pp > 1] is one.
         """
-        table = self.divided.table(self.stage, self.training.recompute)
+        table = self._table(self.divided)
         degrees = self.placed.mesh.values()
         several = {Active(one): Integer(1) for one in degrees if one.is_Symbol}
         if not several:
@@ -210,7 +211,12 @@ class Setup(NotebookTable):
         """Return the same with the degrees of a strategy, which splits what the job's does."""
         own = on_every_rank(self.running.model, strategy)
         divided = replace(self.divided, model=own, strategy=strategy)
-        return divided.table(self.stage, self.training.recompute)
+        return self._table(divided)
+
+    def _table(self, divided: Divided) -> CostTable:
+        """Return the costs of the stage; a step of generation has no backward pass."""
+        table = divided.table(self.stage, self.training.recompute)
+        return forward_pass(table) if self.model.follows else table
 
     @cached_property
     def bound(self) -> CostTable:

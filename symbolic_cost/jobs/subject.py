@@ -17,7 +17,10 @@ from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.tied import tied
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import symbol
+from symbolic_cost.symbols import e, h, q, symbol
+
+RUN = ("attention", "stack", "recompute", "train")
+"""What of a request says how the model is run, as options of a job."""
 
 
 class CostRequest(TypedDict, total=False):
@@ -34,6 +37,7 @@ class CostRequest(TypedDict, total=False):
     attention: kernel; that of the stack if one is named, else of the notation, or flash.
     stack: software that runs.
     recompute: policy.
+    train: weights that are trained.
     """
 
     path: str | None
@@ -46,6 +50,7 @@ class CostRequest(TypedDict, total=False):
     attention: str | None
     stack: str | None
     recompute: str | None
+    train: str | None
 
 
 @dataclass(frozen=True)
@@ -82,14 +87,20 @@ class Subject:
         tied = ", ".join(f"{plain(one)} = {plain(expr)}" for one, expr in used.items())
         times = self.occurrences
         return (
-            *((f"assumed by the notation: {tied}",) if tied else ()),
+            *((f"assumed: {tied}",) if tied else ()),
             *((f"one of {plain(times)}, which are alike",) if times is not None else ()),
             *header(self.run),
         )
 
     def assumed(self, free: set[Symbol]) -> dict[Symbol, Expr]:
-        """Return the sizes that the notation ties, of symbols that occur: f = 4 e."""
+        """Return the sizes that the notation ties, of symbols that occur: f = 4 e.
+
+        Where a model has no width of heads of its own, it is that of the embedding over the heads.
+        """
         tied = {symbol(name): expr for name, expr in self.letters.assumed.items()}
+        sizes = self.run.model.symbols
+        if q not in sizes and {e, h} <= sizes:
+            tied.setdefault(q, e / h)
         return {one: expr for one, expr in tied.items() if one in free}
 
 
@@ -101,7 +112,7 @@ def subject(
     rules = asked.get("conventions") or letters.conventions or "standard"
 
     def make() -> Job:
-        options = {name: asked.get(name) for name in ("attention", "stack", "recompute")}
+        options = {name: asked.get(name) for name in RUN}
         if not options["stack"]:
             options["attention"] = options["attention"] or letters.attention
         more = {"conventions": rules} | {name: one for name, one in options.items() if one}

@@ -44,10 +44,10 @@ def split_ties(settings: Iterable[str]) -> tuple[dict[str, Expr], tuple[str, ...
         if read[1] in ties:
             others.append(text)
         ties.setdefault(read[1], reduce(_times, factors, Integer(1)))
-    given = ((text, text.partition("=")[0].strip()) for text in others)
+    named = ((text, text.partition("=")[0].strip()) for text in others)
     refuse(
         f"{quote(text)} gives {name} a second size: one is accepted"
-        for text, name in given
+        for text, name in named
         if name in ties
     )
     return ties, tuple(others)

@@ -12,9 +12,10 @@ from sympy import Add, Expr, Integer, Rational, floor
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.costs import forward_pass
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.extrema import Max, Min
-from symbolic_cost.ledger import CostTable, Phase, Quantity
+from symbolic_cost.ledger import CostTable, Quantity
 from symbolic_cost.models.count import QUEUE, ROUTED
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.shape import DECODE, TRAINING, Shape
@@ -30,7 +31,7 @@ BITS = (2, 3, 4, 5, 6, 8)
 
 def prefill(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> CostTable:
     """Return the forward pass over a prompt: FLOP, traffic [byte], and the cache it leaves."""
-    return _forward(cost(declare(shape), conventions))
+    return forward_pass(cost(declare(shape), conventions))
 
 
 def decode(declare: Declare, conventions: Conventions, shape: Shape = DECODE) -> CostTable:
@@ -38,7 +39,7 @@ def decode(declare: Declare, conventions: Conventions, shape: Shape = DECODE) ->
 
     Of the experts, no more are read than the batch chooses.
     """
-    return _forward(cost(touched(declare(shape)), conventions))
+    return forward_pass(cost(touched(declare(shape)), conventions))
 
 
 def touched(model: Model) -> Model:
@@ -112,8 +113,3 @@ def weight_only(conventions: Conventions, bits: int, group: int | None = None) -
 
 
 _SCALE_BYTES = 2
-
-
-def _forward(table: CostTable) -> CostTable:
-    held = (Quantity.CACHE, Quantity.CACHED, Quantity.PARAMETER, Quantity.WEIGHT)
-    return table.select(where=lambda row: row.phase is Phase.FORWARD or row.quantity in held)

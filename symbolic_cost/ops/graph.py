@@ -12,7 +12,7 @@ from symbolic_cost.algebra import Term, add, mul
 from symbolic_cost.axes import At, Axis, Glossary, Role
 from symbolic_cost.checking import checked
 from symbolic_cost.display import NotebookTable
-from symbolic_cost.errors import PatternError, quote, refuse, unknown
+from symbolic_cost.errors import InputError, PatternError, quote, refuse, unknown
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.part import (
     OUTSIDE,
@@ -118,6 +118,38 @@ class Model(NotebookTable):
         working = frozenset().union(*(axes for axes in parts if not axes & none))
         tokens = {axis.name for axis in self.placed(At(Role.TOKEN))}
         return frozenset(tokens & frozenset().union(*parts)) - working
+
+    @cached_property
+    def follows(self) -> bool:
+        """Whether its tokens follow others in a cache: a step of generation, which nobody trains.
+
+        There are more keys than new tokens.
+        """
+        sides = (
+            zip(op.inputs[0].axes, op.outputs[0].axes, strict=True)
+            for part in self.parts
+            for op in part.ops
+            if op.caches()
+        )
+        keys = {axis.name for axis in self.placed(At(Role.KEY_TOKEN))}
+        return any(
+            after in keys and self.sizes[before] != self.sizes[after]
+            for pairs in sides
+            for before, after in pairs
+        )
+
+    def check_trains(self) -> None:
+        """Refuse a step of generation where a training step is asked for.
+
+        Raises:
+            InputError: its tokens follow others in a cache.
+        """
+        if self.follows:
+            raise InputError(
+                f"model {self.name!r} runs on tokens that follow others in a cache: a step of "
+                "generation has no memory or time of training; serve-plan and sc.serving say what "
+                "an engine holds and takes"
+            )
 
     @cached_property
     def grouped(self) -> Mapping[str, str]:

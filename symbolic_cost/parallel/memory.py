@@ -163,6 +163,9 @@ class Memory:
     divided: Divided
     training: Training
 
+    def __post_init__(self) -> None:
+        self.divided.model.check_trains()
+
     def table(self, stage: Stage) -> CostTable:
         """Derive what one rank of a stage holds [byte]; see `memory_table`."""
         hosted, parts = self.training.offload, self._parts(stage)

@@ -103,6 +103,7 @@ def step_time(
     Raises:
         InputError: names that are unknown, or a strategy that does not go with the model.
     """
+    model.check_trains()
     setting = Setting(model, strategy, machine, training or Training(), methods or Methods())
     to = Definitions()
     stages, costs = defined_step(setting, to)

@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from symbolic_cost.cli import main
+from symbolic_cost.costs import COSTS
+from symbolic_cost.jobs.tables.paper import HEADS
 
 
 def run(line, exit_code=0):
@@ -138,3 +140,14 @@ def test_the_same_bytes_under_other_hash_seeds_and_locales(line):
         done = subprocess.run(command, env=env, capture_output=True, check=True)
         outputs.add(done.stdout)
     assert len(outputs) == 1
+
+
+def test_every_cost_has_a_column_in_a_sheet():
+    assert HEADS.keys() == COSTS.keys()
+
+
+def test_degrees_without_a_number_are_mathematics():
+    line = ["sheet", "llama", "--strategy", "tp,sp", "--columns", "cache"]
+    text = CliRunner().invoke(main, [*line, "--format", "markdown"]).output
+    assert r"assumed to be several: $m_1 \geq 2$" in text
+    assert "--precision" not in text

@@ -190,6 +190,17 @@ def test_labels_of_a_front_keep_off_its_stairs():
                 assert not any(box.contains(*at) for at in steps), label.get_text()
 
 
+@pytest.mark.parametrize("largest", [1.3, 1.9, 3.5])
+def test_figures_within_few_powers_of_two_have_ticks(largest):
+    sheet = Sheet("t", (Column("a"),), ())
+    up = [largest * 2**30, 2.0**30]
+    one = Front("step", "memory", "s", "byte", [0.1, 0.2], up, ["a", "b"], "", "t", sheet)
+    (axes,) = drawn(lambda figure: fronts.draw(figure, [one]), 6.5).axes
+    low, high = axes.get_ylim()
+    ticks = [*axes.get_yticks(), *axes.get_yticks(minor=True)]
+    assert sum(low <= tick <= high for tick in ticks) >= 3
+
+
 def test_parts_add_up():
     for place, job in enumerate(JOBS):
         total = sum(values[place] for values in memory().parts.values())

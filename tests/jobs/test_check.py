@@ -22,6 +22,16 @@ EQUAL = [
     ("DF", "params", "llama", "jax-book", {"path": "block.mlp.gate"}),
     ("18BTDF", "flops", "llama", "jax-book", {"path": "block.mlp", "conventions": "model-flop"}),
     ("6BTDV", "flops", "llama", "jax-book", {"path": "head", "conventions": "model-flop"}),
+    # DeepSeek-V2, table 1: the cache of a token, d_c + d_h^R elements of each layer, in 16 bits
+    ("2*n_layers*b*l*(r_kv + d_r)", "cache", "deepseek_v3", "own", {}),
+    # Hu et al. 2021: r x d and d x r beside each adapted matrix
+    (
+        "2*n_layers*r_a*(2*e + h*q + k*q)",
+        "weight_gradients",
+        "llama",
+        "own",
+        {"train": "lora:r=16,q,v"},
+    ),
 ]
 
 
@@ -44,6 +54,32 @@ def test_how_it_differs():
         conventions="standard",
     )
     assert leading.sentence.startswith("equal to leading order: derived less typed is 16 b l")
+
+
+def test_letters_of_a_paper_that_a_model_has_no_size_for():
+    """Kaplan et al. 2020, table 1: 2 d_model (2 d_attn + d_ff) of a block; GPT has no d_attn."""
+    typed = "2*d_model*(2*d_attn + d_ff)"
+    found = sc.check(typed, "params", "gpt", path="block", notation_name="kaplan")
+    assert found.verdict.answer is Answer.LEADING
+    assert "assumed: q = e/h" in found.sheet().notes
+
+
+def test_the_cache_of_a_token_as_deepseek_writes_it():
+    """DeepSeek-V2, table 1: (d_c + d_h^R) l elements of a token."""
+    found = sc.check("(d_c + d_hR)*l", "cache", "deepseek_v3", notation_name="deepseek-v3")
+    assert found.verdict.answer is Answer.FACTOR
+    assert found.verdict.factor == 2 * b * l
+
+
+def test_a_number_is_held_against_the_sizes_of_the_model():
+    same = sc.check("8030261248", "params", "llama-3-8b")
+    assert same
+    assert same.sentence.startswith("equal at these sizes; at others derived less typed is ")
+    assert not sc.check("8030261249", "params", "llama-3-8b")
+    assert sc.check("n_layers*217088 + 2*V*e + e", "params", "llama-3-8b").sentence.startswith(
+        "differs"
+    )
+    assert run("2*576*61*4096", "deepseek-v3", "--of", "cache").exit_code == 0
 
 
 def run(*line):

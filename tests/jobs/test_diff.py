@@ -6,6 +6,7 @@ from sympy import Add
 
 import symbolic_cost as sc
 from symbolic_cost.cli import main
+from symbolic_cost.errors import InputError
 from symbolic_cost.symbols import V, e, h, l, n_layers, q
 
 
@@ -37,6 +38,29 @@ def test_terms_of_strategies_add_up(pair):
         whole = [one.total(section.cost) for one in jobs]
         assert section.number(section.total) == whole[1] - whole[0]
         assert section.number(Add(*(one.expr for one in section.differing))) == whole[1] - whole[0]
+
+
+def test_what_adapters_save():
+    pair = ("all", "lora:r=16,q,v")
+    found = sc.diff("llama-3-8b", train=pair, of="flops,params,saved", numbers={"b": 1})
+    jobs = [sc.job("llama-3-8b", "", {"b": 1}, train=one) for one in pair]
+    for section in found.sections:
+        whole = [one.total(section.cost) for one in jobs]
+        assert section.number(section.total) == whole[1] - whole[0]
+    assert found.sections[1].number(found.sections[1].total) == 32 * 16 * (2 * 4096 + 4096 + 1024)
+
+
+def test_what_is_trained_in_both():
+    line = ["diff", "llama-3-8b", "--strategy", "tp=8", "tp=8,sp", "--of", "weight_gradients"]
+    adapters = ("lora:r=16,q,v",) * 2
+    result = CliRunner().invoke(main, [*line, "--train", *adapters])
+    assert result.exit_code == 0, result.output
+    same = sc.diff("llama-3-8b", strategy=("tp=8", "tp=8,sp"), train=adapters[0], of="params")
+    assert same.sections[0].differing == ()
+    refused = CliRunner().invoke(main, [*line, "--train", "all", adapters[0]])
+    assert "strategy ('tp=8' against 'tp=8,sp') and train ('all' against" in refused.output
+    with pytest.raises(InputError, match="FLOP per token are of weights that all learn"):
+        sc.diff("llama-3-8b", conventions=("torchtitan", "verl"), train=adapters[0])
 
 
 def test_two_models():

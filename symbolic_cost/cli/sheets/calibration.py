@@ -96,13 +96,13 @@ def calibrated_sheet(outcome: Calibrated) -> Sheet:
     if outcome.cluster is not None:
         own = outcome.cluster
         for name, factor in own.factors.items():
-            told = f"{factor:.3f} times as long, known to {100 * own.spreads[name]:.0f} %"
-            rows.append((name, len(outcome.runs), told, None))
+            figures = f"{factor:.3f} times as long, known to {100 * own.spreads[name]:.0f} %"
+            rows.append((name, len(outcome.runs), figures, None))
         for label, errors in (("steps before", own.before), ("steps after", own.after)):
-            told = f"bias {100 * errors.bias:+.1f} %, largest {100 * errors.largest:.1f} %"
-            rows.append((label, errors.runs, told, round(100 * errors.mean, 2)))
-        told = f"spread {100 * own.noise:.1f} % besides, under {', '.join(own.software)}"
-        rows.append(("other steps", len(outcome.runs), told, None))
+            figures = f"bias {100 * errors.bias:+.1f} %, largest {100 * errors.largest:.1f} %"
+            rows.append((label, errors.runs, figures, round(100 * errors.mean, 2)))
+        figures = f"spread {100 * own.noise:.1f} % besides, under {', '.join(own.software)}"
+        rows.append(("other steps", len(outcome.runs), figures, None))
         notes += [f"outlier, weighs less: {outcome.runs[place]}" for place in own.outliers]
     notes += [f"not expressed: {name}: {reason}" for name, reason in outcome.refused.items()]
     columns = headed("fitted, rows>, numbers, mean error> [%]")

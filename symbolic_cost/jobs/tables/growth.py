@@ -53,10 +53,10 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
         values = ((point, work.value(point)) for point in solutions)
         rows += [(label, one, number(at)) for one, at in values if at.is_positive is not False]
     title = f"Scaling of {cost.name} [{cost.unit}] of {work.share.name} with {wrt}"
-    told = [] if smoothed(stepped) == stepped else [_SMOOTHED]
+    notes = [] if smoothed(stepped) == stepped else [_SMOOTHED]
     if not total.has(grown):
-        told.append(f"{wrt} does not occur in this cost of this model under this strategy")
-    return Sheet(title, headed("quantity, formula, value>"), tuple(rows), (*told, *header(work)))
+        notes.append(f"{wrt} does not occur in this cost of this model under this strategy")
+    return Sheet(title, headed("quantity, formula, value>"), tuple(rows), (*notes, *header(work)))
 
 
 _SMOOTHED = "padded sizes are taken as quotients: ceilings have no derivative"

@@ -33,9 +33,9 @@ def memory_sheet(setup: Setup) -> Sheet:
     numbers = {name: value(total) for name, total in known.items() if not total.free_symbols}
     peak = max(numbers.values()) if len(numbers) == len(held) else None
     rows: list[tuple[Cell, ...]] = []
-    for kept in dict.fromkeys(map(_kept, table)):
-        quantity, on_host, of = kept
-        chosen = table.select(quantity, where=partial(_is_kept, kept))
+    for kind in dict.fromkeys(map(_kind, table)):
+        quantity, on_host, of = kind
+        chosen = table.select(quantity, where=partial(_is_of, kind))
         label = quantity.value.replace("_", " ") + (" on the host" if on_host else "")
         label += of
         rows.append(_row(label, chosen.total(), setup, None if on_host else peak))
@@ -89,14 +89,14 @@ def _terms(setup: Setup, moment: str) -> str:
     return " + ".join(shares(setup.memory_rows, moment)).replace("_", " ")
 
 
-def _kept(row: Row) -> tuple[Quantity, bool, str]:
+def _kind(row: Row) -> tuple[Quantity, bool, str]:
     """Say of what a row is: its quantity, whether it is on the host, and of which pass alone."""
     of = _WORKSPACES.get(row.phase, "") if row.quantity is Quantity.WORKSPACE else ""
     return row.quantity, row.place is Place.HOST, of
 
 
-def _is_kept(kept: tuple[Quantity, bool, str], row: Row) -> bool:
-    return _kept(row) == kept
+def _is_of(kind: tuple[Quantity, bool, str], row: Row) -> bool:
+    return _kind(row) == kind
 
 
 def _row(label: str, total: Expr, setup: Lettered, peak: int | Fraction | None) -> tuple[Cell, ...]:

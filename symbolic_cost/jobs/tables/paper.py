@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sympy import Add, Eq, Expr
+from sympy import Add, Eq, Expr, Ge
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.conventions.questions import Role
@@ -13,7 +13,7 @@ from symbolic_cost.emit import naming
 from symbolic_cost.emit.document import Document, Section
 from symbolic_cost.emit.sheet import Cell, Column, Phrase, Sheet, headed
 from symbolic_cost.grouping import grouped
-from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.header import ASSUMED, header
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.per_op import FORMULAS, VALUES, below_headings
 from symbolic_cost.jobs.tables.totals import number
@@ -34,6 +34,7 @@ HEADS = {
     "weights": "Weights",
     "weight_gradients": "Gradients",
     "saved": "Saved",
+    "cache": "Cached",
     "bytes_fwd": "Read, written forward",
     "bytes_bwd": "Read, written backward",
     "bytes": "Read, written",
@@ -56,6 +57,9 @@ def document(work: Setup, costs: Sequence[NamedCost]) -> Document:
     spread = tuple(part for pair in numbers for part in pair)[:-1]
     head: list[Phrase] = [("Strategy: ", *strategy_phrase(work.strategy), "; costs of one rank")]
     head += [(line,) for line in _header_lines(work)]
+    bounds = [(Ge(a.size, a.least, evaluate=False), ", ") for a in work.structure.assumptions]
+    several = tuple(part for pair in bounds for part in pair)[:-1]
+    head += [(ASSUMED, *several)] if bounds else []
     head += [("Sizes: ", *spread)] if numbers else []
     sheets = [totals_sheet(work, costs), *op_sheets(work, costs, FORMULAS)]
     conventions = Section("Conventions", tuple(_conventions(work)))
@@ -223,7 +227,8 @@ def strategy_phrase(strategy: Strategy) -> Phrase:
 
 def _header_lines(work: Setup) -> Iterator[str]:
     """Give the lines of the header but for strategy and numbers, which are mathematics here."""
-    lines = [line.partition("; --")[0] for line in header(work)[1:]]
+    said = (line for line in header(work)[1:] if not line.startswith(ASSUMED))
+    lines = [line.partition("; --")[0] for line in said]
     yield from lines[:-1] if work.values else lines
 
 
