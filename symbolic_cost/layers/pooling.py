@@ -1,21 +1,27 @@
-"""Pooling of positions by attention: a learned query attends to all of them.
+"""Pooling of positions: a learned query attends to all of them, or they to learned vectors.
 
 Axes: b sequences, r positions of the residual stream, t key positions, one the query, e embedding,
-h heads, d head width, f width of the perceptron.
+h heads, d head width, f width of the perceptron; n_m learned vectors, and r_m, l_m, t_m
+their places.
 """
 
-from symbolic_cost.layers.attention import Bias, output
+from symbolic_cost.layers.attention import Bias, CacheKind, output
 from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Positions, Step
+from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.relative import CrossAttention
+from symbolic_cost.layers.residual import Branch
 from symbolic_cost.ops.declare import Op, axes, einsum, lookup, pointwise, view
 from symbolic_cost.records import dataclass
 
 AXES = axes(
     "b batch, r token residual, l token query, t key-token, one whole, probes whole, e hidden, "
-    "h head, d width, f inner"
+    "h head, d width, f inner, n_m whole, r_m whole, l_m whole, t_m whole"
 )
 
 _AT = Positions("one", "one", "t", "t")
+_SELF, _VECTORS = Positions(), Positions("r_m", "l_m", "t_m", "t_m")
+_NOTHING = CacheKind.NOTHING
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,27 @@ class MeanPool:
         return (
             pointwise("mean", "x[b r e] -> mean[b one e]", "sum", sums="r"),
             Norm.LAYER.op("norm", "mean[b one e]", "pooled[b one e]", row="e"),
+        )
+
+
+@dataclass(frozen=True)
+class VectorPool:
+    """The mean of positions, pooled[b one e], once they have attended to learned vectors.
+
+    As NV-Embed pools (Lee and others, 2024, section 3.2).
+    """
+
+    def ops(self) -> tuple[Op, ...]:
+        branch = Branch()
+        vectors = "vectors[b r_m e]"
+        cross = CrossAttention(_SELF, _VECTORS, AttentionCore(steps=Step.NONE), cache=_NOTHING)
+        perceptron = GatedMLP("gelu", Bias.BOTH)
+        return (
+            lookup("vectors", f"!places[b r_m]:buffer, *table[n_m e] -> {vectors}"),
+            Norm.LAYER.op("norm", vectors, "memory[b r_m e]", row="e"),
+            *branch.around("cross", cross.ops(), "x", "middle", memory="memory"),
+            *branch.around("mlp", perceptron.ops(), "middle", "seen"),
+            pointwise("mean", "seen[b r e] -> pooled[b one e]", "sum", sums="r"),
         )
 
 

@@ -28,13 +28,13 @@ def bent(name: str, x: str, y: str, function: str, *, biased: bool) -> tuple[Op,
         function: the activation function.
         biased: whether the products are.
     """
-    old, new = (one.removesuffix("]").split()[-1] for one in (x, y))
+    (at, old), (_, new) = (one.removesuffix("]").split()[-2:] for one in (x, y))
     wide, narrow = (f" + *bias[{axis}]" if biased else "" for axis in ("s_h", new))
-    outer, straight = (f"{name}.{one}[b r {new}]" for one in ("bent", "straight"))
+    outer, straight = (f"{name}.{one}[b {at} {new}]" for one in ("bent", "straight"))
     return (
-        einsum(f"{name}.in", f"{x}, *w[{old} s_h]{wide} -> {name}.u[b r s_h]"),
-        pointwise(f"{name}.act", f"{name}.u[b r s_h] -> {name}.a[b r s_h]", function),
-        einsum(f"{name}.out", f"{name}.a[b r s_h], *w[s_h {new}]{narrow} -> {outer}"),
+        einsum(f"{name}.in", f"{x}, *w[{old} s_h]{wide} -> {name}.u[b {at} s_h]"),
+        pointwise(f"{name}.act", f"{name}.u[b {at} s_h] -> {name}.a[b {at} s_h]", function),
+        einsum(f"{name}.out", f"{name}.a[b {at} s_h], *w[s_h {new}]{narrow} -> {outer}"),
         einsum(f"{name}.residual", f"{x}, *w[{old} {new}]{narrow} -> {straight}"),
         pointwise(f"{name}.add", f"{outer}, {straight} -> {y}", "add"),
     )
@@ -64,6 +64,32 @@ class Patches(Tokens):
                 pointwise(f"add_{n}", f"{names[n]}[b r e], {one} -> {names[n + 1]}[b r e]", "add")
                 for n, one in enumerate(added)
             ),
+        )
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Embedding from series[b r_p n_s] to x[b r e]; a token may end it, which the table has last.
+
+    Args:
+        function: the activation function.
+        patches: axis of the patches; that of the stream where no token ends it.
+    """
+
+    function: str = "relu"
+    patches: str = "r_p"
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        at, marked = self.patches, self.patches != "r"
+        rows = f"{'patches' if marked else 'x'}[b {at} e]"
+        patches = bent("patch", f"!series[b {at} n_s]", rows, self.function, biased=True)
+        if not marked:
+            return patches
+        return (
+            *patches,
+            lookup("mark", "!last[b one]:index, *@token[v e] -> mark[b one e]"),
+            pointwise("join", f"{rows}, mark[b one e] -> x[b r e]", "copy", laid=f"{at} one"),
         )
 
 

@@ -102,6 +102,7 @@ class Judged(StrEnum):
 
     LAST = "the last position of a sequence, though all are computed"
     EACH = "each position"
+    MEAN = "the mean of all positions, of which alone scores are computed"
 
 
 @dataclass(frozen=True)
@@ -131,12 +132,17 @@ class Scores:
                 lambda x, y: einsum("project", f"{x}[b r e], *w[e {width}] -> {y}[b r {width}]")
             )
         # Few classes: positions are judged where they rest, so that sp divides them.
+        mean, at = self.judged is Judged.MEAN, "r"
+        if mean:
+            at, pooled = "one", f"{{}}[b r {width}] -> {{}}[b one {width}]"
+            steps.append(lambda x, y: pointwise("mean", pooled.format(x, y), "sum", sums="r"))
         steps.append(
             lambda x, y: einsum(
-                "scores", f"{x}[b r {width}], *w[{width} n_z]{bias} -> {y}[b r n_z]"
+                "scores", f"{x}[b {at} {width}], *w[{width} n_z]{bias} -> {y}[b {at} n_z]"
             )
         )
-        steps.append(lambda x, y: view("gather", f"{x}[b r n_z] -> {y}[b l n_z]"))
+        if not mean:
+            steps.append(lambda x, y: view("gather", f"{x}[b r n_z] -> {y}[b l n_z]"))
         rows = "b l" if self.judged is Judged.EACH else "b one"
         if self.judged is Judged.LAST:
             steps.append(lambda x, y: view("last", f"{x}[b l n_z] -> {y}[b one n_z]"))

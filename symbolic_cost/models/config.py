@@ -187,8 +187,10 @@ _OTHERS: Mapping[tuple[str, str], str] = {
     ("git", "Grok1ForCausalLM"): "grok-2",
     ("", "Grok1ModelForCausalLM"): "grok-1",
     ("gpt2", "GPT2LMHeadCustomModel"): "gpt_bigcode",
+    ("t5", "ChronosBoltModelForForecasting"): "chronos_bolt",
     ("bert", "JinaBertModel"): "jina_bert",
     ("bert", "JinaBertForMaskedLM"): "jina_bert",
+    ("bert", "JinaBertForSequenceClassification"): "jina_bert",
     ("Transformer2DModel", "ada_norm_zero"): "DiTTransformer2DModel",
     ("Transformer2DModel", "ada_norm_single"): "PixArtTransformer2DModel",
 }

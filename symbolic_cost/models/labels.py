@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from symbolic_cost.models.fields import Fields
 
 _OF_IMAGES = "ForImageClassification"
+_NAMED = frozenset({"openai_privacy_filter"})
+"""Families that take all labels that are named, whatever their number is said to be."""
 
 
 def span_of(fields: Fields) -> int:
@@ -23,7 +25,9 @@ def classes_of(fields: Fields) -> int:
     ImageNet are assumed, which the answer says.
     """
     labels = fields.source.values.get("id2label")
-    if isinstance(labels, Mapping) and labels and not fields.has("num_labels"):
+    named = fields.family in _NAMED or not fields.has("num_labels")
+    if isinstance(labels, Mapping) and labels and named:
+        fields.ignore("num_labels")
         return len(labels)
     cut = "is_encoder_decoder" in fields.source.values and fields.head.endswith(_OF_IMAGES)
     number = fields.optional_size("num_labels", 1000 if cut else 2) or 0

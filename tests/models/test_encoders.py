@@ -220,7 +220,7 @@ def test_what_the_profiler_counts_besides_products(family, by_hand):
     assert expand(flop - 2 * macs - besides) == 0, by_hand
 
 
-def test_full_attention_has_to_be_named_where_sparse_is_the_default():
+def test_sparse_attention_is_full_as_far_as_its_blocks_reach():
     config = {
         "model_type": "bigbird_pegasus",
         "d_model": 96,
@@ -233,6 +233,7 @@ def test_full_attention_has_to_be_named_where_sparse_is_the_default():
         "max_position_embeddings": 512,
         "vocab_size": 211,
     }
-    with pytest.raises(InputError, match="'block_sparse': only"):
-        count(config, 1, 64)
-    assert count({**config, "attention_type": "original_full"}, 1, 64)["params"] > 0
+    full = {**config, "attention_type": "original_full"}
+    near, far = ([count(one, 1, n)["flops_fwd"] for one in (config, full)] for n in (64, 1024))
+    assert near[0] == near[1]
+    assert far[0] < far[1]

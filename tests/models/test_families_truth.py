@@ -28,7 +28,9 @@ mistaken, `families_views.json` those of bare networks of detectors and of furth
 images and diffusion, as they are and with several fields changed at once; `families_texts.json`
 those of Qwen4-Exp, with one to five fields changed, and of mixtures whose files do not say which
 layers are dense; `families_series.json` those of forecasters and of further models of sound, with
-one to five fields changed.
+one to five fields changed; `families_embedders.json` those of models whose code is with their
+weights and that embed or rank texts, of BigBird's blocks, of Chronos-Bolt, searched Nemotrons and
+Sarvam's decoders, of which many fields were drawn.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -55,6 +57,7 @@ TRUTH = {
         *("families_recent.json", "families_text_more.json", "families_further.json"),
         *("families_joint.json", "families_recurrences.json", "families_mended.json"),
         *("families_views.json", "families_texts.json", "families_series.json"),
+        "families_embedders.json",
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }

@@ -134,10 +134,10 @@ def test_what_is_not_declared_is_refused(name, changes, text):
         from_config(config(name, **changes))
 
 
-def test_blocks_of_big_bird_are_refused_beyond_what_attends_to_all():
+def test_blocks_of_big_bird_need_a_length():
     sizes = {"hidden_size": 96, "num_attention_heads": 6, "num_hidden_layers": 2}
     own = {"model_type": "big_bird", "intermediate_size": 176, "vocab_size": 211, **sizes}
     own |= {"max_position_embeddings": 4096}
     assert count(own, 1, 704)["params"]
-    with pytest.raises(InputError, match="blocks are declared up to 704 tokens"):
-        from_config(own, Shape(Integer(1), Integer(705)))
+    with pytest.raises(InputError, match="a length is needed: beyond 704 tokens"):
+        from_config(own)

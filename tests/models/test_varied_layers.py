@@ -28,11 +28,32 @@ def test_heads_are_divided_by_their_groups():
     assert "4 do not divide 6 heads" in refused("deci/a", num_key_value_heads_per_layer=[4] * 4)
 
 
-def test_a_layer_of_a_search_may_lack_what_is_declared_alone():
+def replaced(at, **changes):
+    """A searched decoder in one of whose layers something else stands for a part."""
     blocks = [dict(block) for block in TRUTH["nemotron-nas/a"]["config"]["block_configs"]]
-    blocks[1] = {**blocks[1], "attention": {**blocks[1]["attention"], "replace_with_linear": True}}
-    told = refused("nemotron-nas/a", block_configs=blocks)
-    assert "replace_with_linear is not declared" in told
+    for part, values in changes.items():
+        blocks[at] = {**blocks[at], part: {**blocks[at][part], **values}}
+    return {"block_configs": blocks}
+
+
+def test_a_layer_of_a_search_may_lack_what_is_declared_alone():
+    told = refused("nemotron-nas/a", **replaced(1, attention={"window_length": 64}))
+    assert "window_length is not declared" in told
+    told = refused("nemotron-nas/a", **replaced(1, ffn={"ffn_mult": None, "no_op": False}))
+    assert "ffn {ffn_mult, ...} are accepted" in told
+
+
+def test_a_product_stands_for_attention_and_for_a_perceptron():
+    config = TRUTH["nemotron-nas/a"]["config"]
+    width, bias = config["hidden_size"], config.get("mlp_bias", False)
+    nothing = {**config, **replaced(1, attention={"no_op": True}, ffn={"no_op": True})}
+    product = {"replace_with_linear": True, "no_op": False}
+    other = {**config, **replaced(1, attention=product, ffn=product)}
+    before, after = (count(each, 2, 8) for each in (nothing, other))
+    # two products and two norms
+    assert after["params"] - before["params"] == 2 * width * (width + 1 + bias)
+    assert after["flops_fwd"] - before["flops_fwd"] == 2 * 2 * 2 * 8 * width**2
+    assert after["kv_cache_elements"] == before["kv_cache_elements"]
 
 
 def test_layers_of_a_step_are_told_by_numbers_in_bounds():

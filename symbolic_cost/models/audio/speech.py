@@ -22,10 +22,11 @@ from symbolic_cost.layers.residual import Branch
 from symbolic_cost.layers.speech_frontend import Sound, Trait, Wave, wave_sizes
 from symbolic_cost.models.audio.recordings import SAMPLES, dropped, tokens_of, weighed
 from symbolic_cost.models.encoder_decoders import seq2seq
-from symbolic_cost.models.encoder_decoders.config import bart_numbers, declared, t5
+from symbolic_cost.models.encoder_decoders.config import bart_numbers, declared
 from symbolic_cost.models.encoder_decoders.config import running as seq2seq_running
 from symbolic_cost.models.encoder_decoders.seq2seq import RECORDED, Reads, Seq2Seq
 from symbolic_cost.models.encoder_decoders.sizes import Source
+from symbolic_cost.models.encoder_decoders.t5 import t5
 from symbolic_cost.models.encoders.encoder import ATTENTION
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS

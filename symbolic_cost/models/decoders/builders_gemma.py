@@ -59,6 +59,7 @@ def embedding_gemma2(fields: Fields, shape: Shape) -> Model:
     decoder = decoder_of(fields)
     own: Attention = decoder.attention  # type: ignore[assignment]
     period = fields.size("sliding_window_pattern", 6)
+    fields.need("per_layer_config")
 
     def kinds(fields: Fields, layers: int) -> tuple[list[str], list[str]]:
         return [*full_layers(fields, period)[:-1], FULL], [DENSE] * layers

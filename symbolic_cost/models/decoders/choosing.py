@@ -11,7 +11,7 @@ from symbolic_cost.models.decoders.blocks import Connected
 from symbolic_cost.models.decoders.decoder import Decoder, path_of
 from symbolic_cost.models.decoders.kinds import FULL, UNTURNED, Kind
 from symbolic_cost.models.decoders.plan import unrotated
-from symbolic_cost.ops.declare import Part, view
+from symbolic_cost.ops.declare import Glossary, Op, Part, axes, stored, view
 
 if TYPE_CHECKING:
     from symbolic_cost.models.decoders.layouts import Layout
@@ -108,6 +108,19 @@ class Choosing(Decoder):
 
 def _takes(kind: Kind) -> bool:
     return kind.mixer in {TAKING, TAKING_UNTURNED}
+
+
+class Learned(Choosing):
+    """The same of which the frequencies of a rotation are learned: Mistral Large 4."""
+
+    def turning(self, kinds: tuple[Kind, ...]) -> tuple[Op, ...]:
+        """Declare the angles, and what their frequencies are multiplied by, one for a pair."""
+        return (*super().turning(kinds), stored("frequencies", w="d_f"))
+
+    @property
+    def own_axes(self) -> Glossary:
+        """Roles of axes that this family alone has."""
+        return axes("d_f whole")
 
 
 class ChoosingCopies(Choosing, Connected):

@@ -10,7 +10,7 @@ from symbolic_cost.layers.moe import Trait
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.tokens import Entry, Exit, Judged, Logits, Scores
 from symbolic_cost.models.build import Fields, Shape, classes_of
-from symbolic_cost.models.decoders.decoder import Decoder
+from symbolic_cost.models.decoders.decoder import Decoder, Habit
 from symbolic_cost.models.decoders.families import DECODERS
 from symbolic_cost.models.decoders.fields import decoder_sizes, routed_groups
 from symbolic_cost.models.decoders.plan import layer_plan
@@ -161,7 +161,8 @@ def _headed(fields: Fields, decoder: Decoder) -> Logits | Scores | None:
         judged = Judged.EACH if name.endswith(PROCESS) else Judged.LAST
         return Scores(judged, biased=True, width=logits.width, hidden=Hidden("relu"))
     if name.endswith(SEQUENCE):
-        return Scores(width=logits.width)
+        judged = Judged.MEAN if Habit.AVERAGE in decoder.habits else Judged.LAST
+        return Scores(judged, width=logits.width)
     if name.endswith((TOKENS, SPAN)):
         biased = name.endswith(SPAN) or fields.flag("token_classification_bias", default=True)
         return Scores(Judged.EACH, biased, logits.width)

@@ -94,6 +94,8 @@ class Habit(Flag):
     """A window is half as wide as a configuration says, and one more."""
     SCALE = auto()
     """Of copies of the residual stream, the one that a layer computes is scaled."""
+    AVERAGE = auto()
+    """Sequences are classified by the mean of their positions."""
 
 
 @dataclass(frozen=True)

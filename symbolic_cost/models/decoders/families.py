@@ -28,7 +28,7 @@ from symbolic_cost.layers.moe import MixtureOfExperts, Shares
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Branch, Outcome, Placing
 from symbolic_cost.layers.tokens import Entry, Exit, Logits, Tokens
-from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Order
+from symbolic_cost.models.decoders.decoder import ATTENTION, CORE, Decoder, Habit, Order
 from symbolic_cost.models.decoders.dense import DENSE_DECODERS
 from symbolic_cost.models.decoders.gemma import TAKING, Embedding, Gemma, Gemma3
 from symbolic_cost.models.decoders.gpt import GPT2
@@ -106,6 +106,7 @@ _LATENT = Decoder(
     sizes=ONE_EACH,
 )
 
+_BLIND = unmasked(Decoder().attended(cache=CacheKind.NOTHING), on=True)
 _FALCON = Decoder(
     perceptron=MLP("gelu", Bias.NONE),
     head=TIED,
@@ -156,6 +157,8 @@ DECODERS: Mapping[str, Decoder] = {
     **dict.fromkeys(("falcon", "RefinedWeb", "RefinedWebModel"), _FALCON),
     "llama": Decoder(reads=Reads(BIASES)),
     "mistral": Decoder(windows=Windows(0, 4096)),
+    "bidir_mistral": replace(_BLIND, windows=Windows(0, 4096)),
+    "llama_bidirec": replace(_BLIND, habits=_BLIND.habits | Habit.AVERAGE, reads=Reads(BIASES)),
     "mixtral": Decoder(
         windows=Windows(0), sparse=Sparse.ALWAYS, reads=Reads(expert_width="intermediate_size")
     ),
@@ -187,6 +190,7 @@ DECODERS: Mapping[str, Decoder] = {
     ),
     "deepseek_v3": replace(_LATENT, reads=Reads(NORMALISED)).attended(query="r_q"),
     "kimi_k2": replace(_LATENT, reads=Reads(NORMALISED)).attended(query="r_q"),
+    "sarvam_mla": replace(_LATENT, reads=Reads(NORMALISED)).attended(query="r_q"),
     "gpt_oss": Decoder(
         BIASED,
         experts=MixtureOfExperts(bias=Bias.BOTH),

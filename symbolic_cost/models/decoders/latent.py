@@ -18,6 +18,7 @@ from symbolic_cost.models.decoders.choosing import (
     TAKING_UNTURNED,
     Choosing,
     ChoosingCopies,
+    Learned,
     choosing,
     turning,
 )
@@ -70,7 +71,7 @@ LATENT: Mapping[str, Decoder] = {
         reads=Reads(shared_width="intermediate_size"),
     ),
     "mistral4": _LATENT,
-    "mistral_large4_text": Choosing(
+    "mistral_large4_text": Learned(
         LatentAttention(
             "", core=_LATENT.attention.core, indexed=Indexing.INPUT, scaling=Scaling.POSITION
         ),
@@ -78,6 +79,7 @@ LATENT: Mapping[str, Decoder] = {
         sparse=_LATENT.sparse,
         sizes=ONE_EACH,
         head=Logits("w", steps=Exit.CAP | Exit.LOSS),
+        lengths={"d_f": symbols.d_r / 2},
         reads=Reads(NORMALISED, shared=1, dense=1, kinds=turning),
         variants={
             TAKING: {"indexed": Indexing.TAKEN},

@@ -183,9 +183,14 @@ def chunked(fields: Fields, layers: int) -> Layout:
         if not (len(entries) == layers and all(kind in accepted for kind in entries)):
             fields.note("layer_types", f"{layers} of {' or '.join(accepted)} are accepted")
         mixers = [accepted.get(kind, CHUNKED) for kind in entries]
-    step = fields.size("interleave_moe_layer_step", 1)
-    every = [n for n in range(layers) if (n + 1) % step == 0]
-    sparse = fields.items("moe_layers") if fields.has("moe_layers") else every
+    if CHUNKED not in mixers:
+        fields.ignore("attention_chunk_size")
+    if fields.has("moe_layers"):
+        fields.ignore("interleave_moe_layer_step")
+        sparse = fields.items("moe_layers")
+    else:
+        step = fields.size("interleave_moe_layer_step", 1)
+        sparse = tuple(n for n in range(layers) if (n + 1) % step == 0)
     return mixers, [EXPERTS if n in sparse else DENSE for n in range(layers)]
 
 

@@ -188,7 +188,10 @@ class WideDelta(ChannelDelta):
     layer: GatedDelta = field(default_factory=lambda: GatedDelta(decay=Decay.WIDE))
 
     def read(self, fields: Fields) -> tuple[Self, dict[str, int]]:
-        heads = fields.size("linear_num_heads", fields.size("num_attention_heads"))
+        heads = fields.size("num_attention_heads")
+        problem = f"only the {heads} of num_attention_heads is declared"
+        own = fields.size("linear_num_heads", heads)
+        fields.require(holds=own == heads, problem=problem, name="linear_num_heads")
         width = fields.size("linear_head_dim", fields.size("head_dim", 128))
         kernel = fields.size("linear_conv_kernel_dim", fields.size("short_conv_kernel_size", 4))
         return self, {"g_s": heads, "h_s": heads, "k_s": width, "q_s": width, "K": kernel}

@@ -224,6 +224,15 @@ MIXTURES: Mapping[str, Decoder] = {
             dense=1,
         ),
     ),
+    "sarvam_moe": replace(
+        _DEEP,
+        reads=Reads(
+            {"attention_bias": input_bias, "norm_topk_prob": normalised, "use_qk_norm": head_norm},
+            share=Share(PART, 1),
+            shared=1,
+            dense=1,
+        ),
+    ),
     "granitemoe": _GRANITE,
     "granitemoe_swa": replace(
         _GRANITE,

@@ -6,17 +6,18 @@ Axes: those of a decoder; k, g and f of the layers from the n-th on are k_n, g_n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from itertools import groupby
+from typing import Any
 
 from sympy import Expr, Integer
 
+from symbolic_cost.layers.attention import Bias
 from symbolic_cost.layers.attention_core import Step
 from symbolic_cost.models.build import Fields, Shape, is_size
 from symbolic_cost.models.decoders.config import declared, decoder_of
 from symbolic_cost.models.decoders.decoder import AXES, Decoder
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, NONE, Kind
-from symbolic_cost.ops.declare import Glossary, Model, Op, Part, Place
+from symbolic_cost.ops.declare import Glossary, Model, Op, Part, Place, einsum, view
 from symbolic_cost.ops.part import retitled
 from symbolic_cost.records import dataclass, replace
 
@@ -31,16 +32,35 @@ class Layers:
         heads: of queries; 0 where nothing attends.
         groups: of keys and values.
         width: of the perceptron; 0 without one.
+        products: whether one product stands in the place of attention, and of the perceptron.
     """
 
     heads: int
     groups: int
     width: int
+    products: tuple[bool, bool] = (False, False)
 
     @property
     def kind(self) -> Kind:
         """What they are made of."""
-        return Kind(FULL if self.heads else NONE, DENSE if self.width else NONE, Integer(1))
+        first, second = self.products
+        mixer = FULL if self.heads or first else NONE
+        return Kind(mixer, DENSE if self.width or second else NONE, Integer(1))
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product from x[b r e] to y[b r e], with the bias of what it stands for."""
+
+    bias: Bias
+
+    def ops(self) -> tuple[Op, ...]:
+        """Declare the layer."""
+        bias = " + *bias[n_e]" if Bias.OUTPUT in self.bias else ""
+        return (
+            einsum("linear", f"x[b r e], *w[e n_e]{bias} -> z[b r n_e]"),
+            view("stream", "z[b r n_e] -> y[b r e]"),
+        )
 
 
 @dataclass(frozen=True)
@@ -58,11 +78,15 @@ class Varied(Decoder):
         return tuple(
             Part(f"layers{first}.block", self._ops(first, own), Integer(count), place=Place.BLOCK)
             for first, own, count in self._rows()
-            if own.heads or own.width
+            if own.heads or own.width or any(own.products)
         )
 
     def _ops(self, first: int, own: Layers) -> tuple[Op, ...]:
         alike = self.stepping(Step.COPY, on=False) if own.heads == own.groups else self
+        places = zip(("attention", "perceptron"), own.products, strict=True)
+        for place in (name for name, stands in places if stands):
+            other: Any = {place: Product(getattr(self, place).bias)}
+            alike = replace(alike, **other)
         return retitled(alike.block(own.kind), {axis: f"{axis}_{first}" for axis in _OWN})
 
     def _rows(self) -> list[tuple[int, Layers, int]]:
@@ -94,7 +118,7 @@ def _declared(fields: Fields, shape: Shape, layers: list[Layers]) -> Model:
     whole = Layers(max(x.heads for x in layers), 1, max(x.width for x in layers))
     own = {"num_attention_heads": whole.heads, "num_key_value_heads": 1}
     values = {k: v for k, v in fields.source.values.items() if k not in _LISTED}
-    own |= {"intermediate_size": whole.width, "num_hidden_layers": len(layers)}
+    own |= {"intermediate_size": whole.width or 1, "num_hidden_layers": len(layers)}
     fields.source = replace(fields.source, values=values | own)
     family = decoder_of(fields)
     decoder = Varied(**vars(family), layers=tuple(layers)).sized()
@@ -181,26 +205,33 @@ def _block(fields: Fields, block: object, h: int, e: int) -> Layers:
     parts = [block.get(x) if isinstance(block, Mapping) else None for x in ("attention", "ffn")]
     attends, follows = (dict(x) if isinstance(x, Mapping) else {} for x in parts)
     group, factor = attends.pop("n_heads_in_group", None), follows.pop("ffn_mult", None)
-    group = None if attends.pop("no_op", False) is True else group
-    factor = None if follows.pop("no_op", False) is True else factor
+    first, second = (_replaced(own) for own in (attends, follows))
     harmless = {
         "window_length": None,
         "num_sink_tokens": 0,
         "use_prefill_window_in_sink_attention": False,
     }
     more = [k for x in (attends, follows) for k, v in x.items() if v and v != harmless.get(k)]
-    fine = group is None or (is_size(group) and h % group == 0)
-    fine &= factor is None or _is_factor(factor)
+    fine = first is not None or (is_size(group) and h % group == 0)
+    fine &= second is not None or _is_factor(factor)
     fields.require(
         holds=all(isinstance(x, Mapping) for x in parts) and fine and not more,
-        problem="attention {n_heads_in_group, no_op} and ffn {ffn_mult, no_op} are accepted"
-        + (f", {more[0]} is not declared" if more else ""),
+        problem="attention {n_heads_in_group, no_op, replace_with_linear} and ffn {ffn_mult, ...} "
+        "are accepted" + (f", {more[0]} is not declared" if more else ""),
         name="block_configs",
     )
     if not fine:
         return Layers(h, 1, 1)
-    width = -(-int(2 * Fraction(factor) * e / 3) // _STEP) * _STEP if factor else 0
-    return Layers(h if group else 0, h // group if group else 0, width)
+    # As the class does: in floating point, whose last digit may decide.
+    width = -(-int(2 * round(factor, 6) * e / 3) // _STEP) * _STEP if second is None else 0
+    groups = h // group if first is None else 0
+    return Layers(h if groups else 0, groups, width, (first is True, second is True))
+
+
+def _replaced(own: dict[str, object]) -> bool | None:
+    """Return whether a product stands for a layer: None where the layer itself does."""
+    nothing, product = (own.pop(key, False) is True for key in ("no_op", "replace_with_linear"))
+    return product and not nothing if nothing or product else None
 
 
 def _is_factor(value: object) -> bool:

@@ -3,34 +3,30 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from sympy import Expr, Integer, ceiling, floor
+from sympy import Expr
 
 from symbolic_cost import symbols
 from symbolic_cost.errors import InputError
-from symbolic_cost.layers import block_attention, foreseeing, local_attention
-from symbolic_cost.layers.attention import Bias
+from symbolic_cost.layers import block_sparse, foreseeing, local_attention
 from symbolic_cost.layers.attention_core import AttentionCore, Step
-from symbolic_cost.layers.block_attention import Blocks
 from symbolic_cost.layers.embeddings import Change
-from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Averaged, Classes
-from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.models.encoder_decoders.families import SEQ2SEQ
 from symbolic_cost.models.encoder_decoders.seq2seq import (
     ENCODER_ONLY,
     GENERATED,
-    TOKENS_OF_SOURCE,
     Seq2Seq,
 )
 from symbolic_cost.models.encoder_decoders.sizes import Sizes, Source
+from symbolic_cost.models.encoders.blocks import sparse_blocks
 from symbolic_cost.models.encoders.changes import Tables
 from symbolic_cost.models.encoders.config import Numbers, chunks
 from symbolic_cost.models.encoders.encoder import SEQUENCE, SPAN, TRUNK
-from symbolic_cost.models.fields import Fields, shortened
+from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.functions import CORES, FUNCTIONS
-from symbolic_cost.models.labels import classes_of, span_of
+from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.ops.declare import Model, axes
 from symbolic_cost.ops.view import uncached
@@ -58,13 +54,15 @@ def build(fields: Fields, shape: Shape) -> Model:
         return _foreseeing(fields, shape, family, numbers, own)
     if fields.family == "led":
         return _chunked(fields, shape, family, numbers, own)
+    if fields.family == "bigbird_pegasus":
+        return _sparse_source(fields, shape, family, numbers, own)
     if family.experts is None:
         return declared(fields, shape, family, numbers, own)
     if "f" in own:
         fields.note("decoder_ffn_dim", "the encoder's is declared")
     fields.ignore("expert_capacity")
-    sparse = _sparse(fields, (numbers["n_layers"], numbers["n_dec"]), _nth)
-    return declared(fields, shape, family, numbers | _routed(fields, 2), own, sparse=sparse)
+    sparse = sparse_layers(fields, (numbers["n_layers"], numbers["n_dec"]), _nth)
+    return declared(fields, shape, family, numbers | routed_sizes(fields, 2), own, sparse=sparse)
 
 
 def _chunked(
@@ -79,6 +77,18 @@ def _chunked(
     known = {**local_attention.AXES, **axes("t_u key-token")}
     source = Source(padded.l, sizes, known)
     return declared(fields, shape, family, numbers, own, source=source, places=places)
+
+
+def _sparse_source(
+    fields: Fields, shape: Shape, family: Seq2Seq, numbers: Numbers, own: Numbers
+) -> Model:
+    """Declare an encoder-decoder whose source attends in sparse blocks, as BigBird-Pegasus."""
+    tokens = shape.c if shape.c != 0 else shape.l
+    near, padded, sizes = sparse_blocks(fields, family.attention, tokens)
+    known = {**block_sparse.AXES, **axes("r_u token residual, l_u token query, t_u key-token")}
+    source = Source(padded, sizes, known) if sizes else None
+    family = replace(family, near=near) if sizes else family
+    return declared(fields, shape, family, numbers, own, source=source)
 
 
 def _foreseeing(
@@ -119,91 +129,22 @@ def bart_numbers(fields: Fields, family: Seq2Seq) -> tuple[Seq2Seq, Numbers, Num
     return family, numbers, own
 
 
-def t5(fields: Fields, shape: Shape) -> Model:
-    """Read the fields of a configuration as T5's and declare the model."""
-    family = running(fields, SEQ2SEQ[fields.family])
-    names = ("relu", "gelu", "silu")
-    accepted = (*names, *(f"gated-{name}" for name in names))
-    projection = fields.text("feed_forward_proj", "relu", accepted)
-    gated, function = projection.startswith("gated-"), projection.removeprefix("gated-")
-    family = replace(family, perceptron=GatedMLP(function) if gated else MLP(function, Bias.NONE))
-    layers = fields.size("num_hidden_layers")
-    numbers = {
-        "e": fields.size("hidden_size"),
-        "f": fields.size("intermediate_size"),
-        "h": fields.size("num_attention_heads"),
-        "q": fields.size("d_kv"),
-        "V": fields.size("vocab_size"),
-        "n_layers": layers,
-        "n_dec": fields.size("num_decoder_layers", layers),
-        "n_rel": fields.size("relative_attention_num_buckets", 32),
-    }
-    _check_function(fields, projection)
-    if fields.head.endswith(SPAN):
-        span_of(fields)
-    if fields.head.endswith((ENCODER_ONLY, TOKENS_OF_SOURCE)):
-        masked = fields.flag("is_decoder", default=False)
-        fields.require(holds=not masked, problem="only false is declared", name="is_decoder")
-    fields.ignore("relative_attention_max_distance")
-    if isinstance(family.near, Blocks):
-        return _blocked(fields, shape, family, family.near, numbers)
-    sparse = (0, 0)
-    if family.experts:
-        sparse = _sparse(fields, (layers, numbers["n_dec"]), _switched)
-        numbers |= _routed(fields, 1)
-        most = fields.size("expert_capacity", 64)
-        fields.require(
-            holds=not shape.l.is_Integer or shape.l <= most,
-            problem=f"an expert may drop tokens beyond it: at most {most} tokens are accepted",
-            name="expert_capacity",
-        )
-    return declared(fields, shape, family, numbers, {}, sparse=sparse)
-
-
-def _blocked(
-    fields: Fields, shape: Shape, family: Seq2Seq, near: Blocks, numbers: Numbers
-) -> Model:
-    """Declare an encoder-decoder whose source attends in blocks, as LongT5."""
-    kinds = ("local", "transient-global")
-    summed = fields.text("encoder_attention_type", kinds[0], kinds) == kinds[1]
-    block, width = fields.size("local_radius", 127) + 1, fields.size("global_block_size", 16)
-    tokens = shape.c if shape.c != 0 else shape.l
-    if numbers["q"] <= 1:
-        fields.note("d_kv", "blocks of heads of one feature are multiplied by no product")
-    if summed and tokens.is_Integer and tokens < width:
-        fields.note("global_block_size", f"sequences of {width} tokens or more are accepted")
-    sums = floor(tokens / width) if summed else Integer(0)
-    sizes: Tables = {"n_k": ceiling(tokens / block), "x_k": block, "y_l": 3 * block}
-    sizes |= {"y_k": 3 * block + sums, **({"g_k": sums} if summed else {})}
-    near = replace(near, core=family.attention.core, sums="g_k" if summed else "")
-    source = Source(tokens, sizes, block_attention.AXES)
-    return declared(fields, shape, replace(family, near=near), numbers, {}, source=source)
-
-
-def _switched(fields: Fields, side: str, layers: int) -> int:
-    """Return how many layers of a Switch Transformer are sparse: the second of every so many.
-
-    With 12 layers of which 6 are sparse, every second one: 1, 3, 5 ... of 0 to 11.
-    """
-    asked = fields.optional_size(f"num_sparse_{side}_layers", 3)
-    step = fields.size(f"{side}_sparse_step", max(layers // asked, 1) if asked else layers)
-    return layers if step == 1 else -(-(layers - 1) // step)
-
-
 def _nth(fields: Fields, side: str, layers: int) -> int:
     """Return how many layers are sparse: the last of every so many."""
     return layers // fields.size(f"{side}_sparse_step", 4)
 
 
-def _sparse(
+def sparse_layers(
     fields: Fields, layers: tuple[int, int], rule: Callable[[Fields, str, int], int]
 ) -> tuple[int, int]:
+    """Return how many layers of the encoder and of the decoder are sparse, by a rule for a side."""
     fields.assume("expert_capacity", "experts take all tokens that are sent to them")
     source, target = layers
     return rule(fields, "encoder", source), rule(fields, "decoder", target)
 
 
-def _routed(fields: Fields, chosen: int) -> Numbers:
+def routed_sizes(fields: Fields, chosen: int) -> Numbers:
+    """Read how many experts there are, of which so many are chosen."""
     experts = fields.size("num_experts")
     fields.require(holds=experts >= chosen, problem=f"{chosen} are chosen", name="num_experts")
     return {"E": experts, "E_t": chosen}
@@ -319,17 +260,3 @@ def _divides(fields: Fields, width: int, heads: list[int]) -> None:
             fields.note(
                 f"{side}_attention_heads", f"{number} heads do not divide the width {width}"
             )
-
-
-def _check_function(fields: Fields, projection: str) -> None:
-    """Note where two keys contradict the one that names gate and function together."""
-    gated = projection.startswith("gated-")
-    function = projection.removeprefix("gated-")
-    # A gated GELU is always the approximation by a tanh.
-    names = ("gelu", "gelu_new") if function == "gelu" else (function,)
-    answers = {"is_gated_act": (gated,), "dense_act_fn": names}
-    for key, accepted in answers.items():
-        value = fields.source.values.get(key)
-        fields.ignore(key)
-        if value is not None and value not in accepted:
-            fields.note(key, f"{shortened(value)} contradicts feed_forward_proj = {projection!r}")

@@ -100,7 +100,7 @@ SEQ2SEQ: Mapping[str, Seq2Seq] = {
         heads={GENERATED: Foreseen()},
     ),
     "m2m_100": replace(PEGASUS, words=replace(_BARE_WORDS, tables={"position": COMPUTED})),
-    **dict.fromkeys(("t5", "mt5", "pop2piano"), T5),
+    **dict.fromkeys(("t5", "mt5", "pop2piano", "chronos_bolt"), T5),
     "longt5": replace(T5, near=Blocks(**vars(T5.attention))),
     "nllb-moe": replace(
         PEGASUS,

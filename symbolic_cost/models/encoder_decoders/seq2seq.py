@@ -20,6 +20,7 @@ from symbolic_cost.layers import (
 from symbolic_cost.layers.attention import Attention, CacheKind
 from symbolic_cost.layers.attention_core import SLIDING, Positions, Step
 from symbolic_cost.layers.block_attention import Blocks
+from symbolic_cost.layers.block_sparse import SparseBlocks
 from symbolic_cost.layers.codebooks import PredictedCodes
 from symbolic_cost.layers.embeddings import PLACES, Words
 from symbolic_cost.layers.foreseeing import Foreseen
@@ -33,6 +34,7 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import CrossAttention, Distances, distances
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.layers.rotary import angles
+from symbolic_cost.layers.series import Forecast, Marked
 from symbolic_cost.layers.speech_frontend import Sound
 from symbolic_cost.layers.speech_synthesis import Written
 from symbolic_cost.models.decoders.mixers import letters_of
@@ -60,7 +62,7 @@ TOKENS_OF_SOURCE = "ForTokenClassification"
 RECORDED = "ForAudioClassification"
 
 
-Head = Predicted | PredictedCodes | Classes | Averaged | Foreseen | Written
+Head = Predicted | PredictedCodes | Classes | Averaged | Foreseen | Written | Forecast
 HEADS: Mapping[str, Head] = {
     GENERATED: Predicted(output=Output.TIE),
     SEQUENCE: Classes(hidden=TANH),
@@ -101,7 +103,8 @@ class Seq2Seq:
         target: perceptron of the target where it is another.
         experts: that some layers have in place of the perceptron, or None.
         capacity: slots of the experts per chosen token; above 1 where they are padded.
-        near: attention of the source where it is another; its positions are padded for Neighbours.
+        near: attention of the source where it is another; its positions are padded for
+            Neighbours and SparseBlocks.
         far: attention of the target where it is another.
         ahead: embedding of the target where it is another.
         last: norm after the blocks, or None.
@@ -111,7 +114,7 @@ class Seq2Seq:
     """
 
     words: Words = WORDS
-    entry: Sound | None = None
+    entry: Sound | Marked | None = None
     attention: Attention = ATTENTION
     near: Attention | None = None
     far: Attention | None = None
@@ -170,10 +173,10 @@ class Seq2Seq:
             ops = (*first, *self.branch.around("mlp", layer, "middle", "y"))
             yield Part(f"encoder.{path}", ops, count, takes, Place.BLOCK)
             takes = takes | {"x": f"encoder.{path}"}
+        yield from self._last("encoder", {})
         if self._padded:
             cut = pointwise("unpad", "x[b r e] -> y[b r_u e]", "copy", laid="r")
             yield Part("encoder.tokens", (cut,))
-        yield from self._last("encoder", {})
 
     def _decoder(self, sizes: Sizes) -> Iterator[Part]:
         names = TO_TARGET | sizes.own_axes()
@@ -206,13 +209,14 @@ class Seq2Seq:
 
     @property
     def _padded(self) -> bool:
-        return isinstance(self.near, Neighbours)
+        return isinstance(self.near, Neighbours | SparseBlocks)
 
     @property
     def _memory(self) -> str:
         """Path of the part that the target attends to; what has experts has a last norm."""
-        own = "encoder.tokens" if self._padded else "encoder.block"
-        return "encoder.norm" if self.last else own
+        if self._padded:
+            return "encoder.tokens"
+        return "encoder.norm" if self.last else "encoder.block"
 
     def _layers(
         self, perceptron: MLP | GatedMLP, layers: Expr, sparse: int

@@ -5,10 +5,12 @@ from dataclasses import replace
 
 from sympy import Expr
 
-from symbolic_cost.layers.attention import Rotated
+from symbolic_cost.layers.attention import Bias, Rotated
 from symbolic_cost.layers.embeddings import PLACES, TYPES, Words
 from symbolic_cost.layers.grouped_products import GroupedMLP
 from symbolic_cost.layers.heads import Cells, Classes, Hidden, Take
+from symbolic_cost.layers.mlp import MLP
+from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Placing
 from symbolic_cost.models.build import Fields, classes_of, is_size
@@ -70,11 +72,58 @@ def _deberta(fields: Fields, family: Encoder) -> Encoder:
     return replace(family, habits=Habit.NONE if norm == "none" else Habit.NORM_DISTANCES)
 
 
-def _esm(fields: Fields, family: Encoder) -> Encoder:
+def _rotary(fields: Fields, family: Encoder) -> Encoder:
     kinds = ("absolute", "rotary")
     if fields.text("position_embedding_type", kinds[0], kinds) == kinds[0]:
         return family
-    return family.worded(tables={}).attended(rotated=Rotated.WHOLE)
+    tables = family.words.tables if isinstance(family.words, Words) else {}
+    left = {name: rows for name, rows in tables.items() if rows != PLACES}
+    return family.worded(tables=left).attended(rotated=Rotated.WHOLE)
+
+
+def _jina(fields: Fields, family: Encoder) -> Encoder:
+    """Return a JinaBERT; that for code has further norms, which are not declared."""
+    other = "qk-post-norm" in str(fields.source.values.get("auto_map"))
+    problem = "the code of jina-bert-v2-qk-post-norm, which norms queries and keys, is not declared"
+    fields.require(holds=not other, problem=problem, name="auto_map")
+    return family
+
+
+def _flash(fields: Fields, family: Encoder) -> Encoder:
+    """Return an XLM-RoBERTa; Jina's code may rotate it, and has adapters for tasks beside it.
+
+    Source: jinaai/xlm-roberta-flash-implementation, modeling_lora.py.
+    """
+    code = fields.source.values.get("auto_map")
+    named = code.get("AutoConfig") if isinstance(code, Mapping) else None
+    if not str(named).endswith("XLMRobertaFlashConfig"):
+        turned = fields.text("position_embedding_type", "absolute") == "rotary"
+        problem = "rotary is declared for the code of XLMRobertaFlashConfig (auto_map) alone"
+        fields.require(holds=not turned, problem=problem, name="position_embedding_type")
+        return family
+    family = _rotary(fields, family)
+    tasks = fields.items("lora_adaptations")
+    fields.ignore("lora_rank", "lora_main_params_trainable")
+    if not tasks or not fields.head.endswith(("Model", "LoRA")):
+        return family
+    fields.assume("lora_adaptations", "adapters are stored, and none runs: no task is chosen")
+    return replace(family, unused=_ADAPTERS)
+
+
+_ADAPTERS: Mapping[str, str] = {
+    f"adapters_{name}": axes
+    for layer, taken, given in (
+        ("token", "n_a v", "n_a e"),
+        ("type", "n_a types", "n_a e"),
+        ("qkv", "n_al e", "n_al c e"),
+        ("proj", "n_al e", "n_al e"),
+        ("fc1", "n_al e", "n_al f"),
+        ("fc2", "n_al f", "n_al e"),
+        ("pooler", "n_a e", "n_a e"),
+    )
+    for name, axes in ((f"{layer}_in", taken), (f"{layer}_out", given))
+}
+"""Two weights for every product and table: n_a ranks of all tasks, n_al the same in all layers."""
 
 
 def _luke(fields: Fields, family: Encoder) -> Encoder:
@@ -102,6 +151,48 @@ def _mobile(fields: Fields, family: Encoder) -> Encoder:
         plain = dict.fromkeys((SEQUENCE, NEXT), Classes())
         family = replace(family, pooler=None, heads={**family.heads, **plain})
     return replace(family, networks=networks).worded(near=near)  # type: ignore[call-arg]
+
+
+def _neo(fields: Fields, family: Encoder) -> Encoder:
+    """Return a NeoBERT: its perceptron is two thirds as wide as it says, a multiple of eight."""
+    width = -(-int(2 * fields.size("intermediate_size") / 3) // _EIGHT) * _EIGHT
+    values = {**fields.source.values, "intermediate_size": width}
+    fields.source = replace(fields.source, values=values)
+
+    return family
+
+
+_EIGHT = 8
+
+
+def _nomic(fields: Fields, family: Encoder) -> Encoder:
+    """Return a Nomic BERT whose perceptron may be plain, and be experts in every so many layers.
+
+    Source: nomic-ai/nomic-bert-2048, modeling_hf_nomic_bert.py.
+    """
+    function = fields.source.values.get("activation_function")
+    inner, outer, own = (
+        fields.flag(f"{name}_bias", default=False) for name in ("mlp_fc1", "mlp_fc2", "qkv_proj")
+    )
+    bias = (Bias.INNER if inner else Bias.NONE) | (Bias.OUTPUT if outer else Bias.NONE)
+    plain = function not in (None, "swiglu")
+    layer = MLP("gelu", bias) if plain else replace(family.perceptron, bias=bias)
+    family = replace(family.attended(bias=Bias.BOTH if own else Bias.NONE), perceptron=layer)
+    every = fields.optional_size("moe_every_n_layers") or 0
+    several = fields.optional_size("num_experts") is not None
+    fields.ignore("moe_top_k", "moe_normalize_expert_weights")
+    # Of every so many layers the second one, counted from the first.
+    sparse = (fields.size("num_hidden_layers") + every - 2) // every if every > 1 and several else 0
+    problem = "experts are declared as two products, of gelu"
+    fields.require(holds=plain or not sparse, problem=problem, name="activation_function")
+    normed = fields.flag("moe_normalize_expert_weights", default=False)
+    traits = Trait.PLAIN | Trait.OFFSET
+    shares = Shares.NORMALISED if normed else Shares.PLAIN
+    return replace(
+        family,
+        experts=MixtureOfExperts("gelu", shares=shares, traits=traits),  # type: ignore[call-arg]
+        sparse=sparse,
+    )
 
 
 def _roc_bert(fields: Fields, family: Encoder) -> Encoder:
@@ -189,14 +280,18 @@ CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
     "convbert": _grouped,
     "deberta": _deberta,
     "deberta-v2": _deberta,
-    "esm": _esm,
+    "esm": _rotary,
+    "jina_bert": _jina,
     "layoutlmv3": _labelled,
     "luke": _luke,
     "mobilebert": _mobile,
     "new": _new,
+    "neobert": _neo,
+    "nomic_bert": _nomic,
     "nystromformer": _marked,
     "roc_bert": _roc_bert,
     "tapas": _tapas,
+    "xlm-roberta": _flash,
     "xmod": _adapted,
     "yoso": _expected,
 }

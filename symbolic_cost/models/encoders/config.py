@@ -6,9 +6,10 @@ from sympy import Integer, ceiling
 
 from symbolic_cost import symbols
 from symbolic_cost.extrema import Min
-from symbolic_cost.layers import page_layout
+from symbolic_cost.layers import moe, page_layout
 from symbolic_cost.layers.attention import Rotated
 from symbolic_cost.layers.attention_core import PLAIN, AttentionCore, Step
+from symbolic_cost.layers.block_sparse import SparseBlocks
 from symbolic_cost.layers.disentangled import Disentangled, Shifted, Spanned
 from symbolic_cost.layers.embeddings import PLACES, TYPES, Change, Words
 from symbolic_cost.layers.heads import Cells, Classes, Output, Predicted, Projected, Take
@@ -17,7 +18,9 @@ from symbolic_cost.layers.relative import Distances
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.layers.span_convolution import Spans
 from symbolic_cost.models.build import Fields, Shape, classes_of, is_size, span_of
+from symbolic_cost.models.decoders.mixers import renamed
 from symbolic_cost.models.encoders import characters
+from symbolic_cost.models.encoders.blocks import sparse_blocks
 from symbolic_cost.models.encoders.changes import CHANGES, Tables, or_none
 from symbolic_cost.models.encoders.characters import Characters
 from symbolic_cost.models.encoders.encoder import (
@@ -32,6 +35,7 @@ from symbolic_cost.models.encoders.encoder import (
     Habit,
 )
 from symbolic_cost.models.encoders.families import ENCODERS
+from symbolic_cost.models.encoders.routed import Routed
 from symbolic_cost.models.encoders.rows import ROWS
 from symbolic_cost.models.encoders.sizes import Sizes
 from symbolic_cost.models.functions import CORES, FUNCTIONS
@@ -67,12 +71,15 @@ def build(fields: Fields, shape: Shape) -> Model:
     elif isinstance(family.attention, Spanned):
         tables["s_rel"] = 2 * Min(shape.l, Integer(numbers["n_rel"] // 2))
     groups = fields.size("num_hidden_groups", 1) if Habit.SHARE in family.habits else 1
+    whole = shape
     if fields.family == "big_bird":
-        _check_blocks(fields, shape)
-    whole, near = shape, isinstance(family.attention, Neighbours)
-    if near:
+        attention, padded, own = sparse_blocks(fields, family.attention, shape.l)
+        family, shape = replace(family, attention=attention), replace(shape, l=padded)
+        tables |= own
+    if isinstance(family.attention, Neighbours):
         shape, own = chunks(fields, shape, fields.size("num_hidden_layers"))
         tables |= own
+    near = isinstance(family.attention, Neighbours | SparseBlocks)
     if isinstance(family, Characters):
         shape = replace(shape, l=exact(tables["l_m"]))
     fields.refuse()
@@ -81,13 +88,14 @@ def build(fields: Fields, shape: Shape) -> Model:
         k=symbols.h if alike else symbols.k,
         q=symbols.q if "q" in numbers else symbols.e / symbols.h,
         tables=tables,
-        known={**page_layout.AXES, **characters.AXES},
+        known={**page_layout.AXES, **characters.AXES, **renamed(moe.AXES)},
     )
     if groups > 1:
         sizes = replace(sizes, n_layers=numbers["n_layers"])
     model = family.declare(fields.family, shape, sizes, head, groups=groups)
     model = _unpadded(model) if near and whole.l != shape.l else model
-    means = ("t_n",) if isinstance(family, Characters) else ()
+    means: tuple[str, ...] = ("t_n",) if isinstance(family, Characters) else ()
+    means = ("z_s", "z_r_s") if isinstance(family, Routed) and family.sparse else means
     return replace(model, bindings=numbers, means=means)
 
 
@@ -125,7 +133,7 @@ def _unpadded(model: Model) -> Model:
 def head_of(fields: Fields, family: Encoder) -> str:
     """Return which head the architecture's name ends with."""
     name = fields.head.removesuffix("Simple")
-    if name.endswith(("LMHeadModel", "ForCausalLM", "GenerationDecoder")):
+    if name.endswith(("LMHeadModel", "LMHead", "ForCausalLM", "GenerationDecoder")):
         causal = fields.flag("is_decoder", default=False)
         fields.require(holds=not causal, problem="only false is declared", name="is_decoder")
         return MASKED
@@ -311,13 +319,3 @@ def _distances(fields: Fields) -> int:
         or_none(fields, name) for name in ("position_buckets", "max_relative_positions")
     )
     return 2 * (buckets or most or fields.size("max_position_embeddings"))
-
-
-def _check_blocks(fields: Fields, shape: Shape) -> None:
-    """Note lengths beyond which BigBird does not attend to all positions."""
-    kinds = ("block_sparse", "original_full")
-    kind = fields.text("attention_type", kinds[0], kinds)
-    most = (5 + 2 * fields.size("num_random_blocks", 3)) * fields.size("block_size", 64)
-    dense = kind == kinds[1] or (shape.l.is_Integer and shape.l <= most)
-    problem = f"blocks are declared up to {most} tokens, where they attend to all; beyond, only "
-    fields.require(holds=bool(dense), problem=problem + kinds[1], name="attention_type")

@@ -35,6 +35,7 @@ from symbolic_cost.models.encoders.encoder import (
     Traits,
 )
 from symbolic_cost.models.encoders.layout import LILT
+from symbolic_cost.models.encoders.routed import Routed
 from symbolic_cost.models.encoders.switches import BIASES, EURO_BIASES, NORM_BIAS, entry_norm
 
 _PRE = Branch(outcome=Outcome.DROP)
@@ -125,6 +126,15 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             MASKED=Predicted(output=Output.TIE),
             SEQUENCE=Classes(Take.EACH, hidden=Hidden("gelu")),
         ),
+        "neobert": replace(
+            _BARE,
+            words=Words(tables={}, norm=None, changes=Change.NONE),
+            attention=replace(_TURNED, bias=Bias.NONE),
+            perceptron=GatedMLP(),
+            branch=Branch(Norm.RMS),
+            last=Norm.RMS,
+            traits=Traits(function="silu", assumed=Assumed.OWN_HEAD),
+        ).headed(MASKED=Predicted(output=Output.BIAS)),
         "modernbert": replace(
             _BARE,
             words=Words(tables={}, norm=Norm.LAYER_SCALE, changes=Change.NONE),
@@ -257,13 +267,17 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             unused={"masked": "one e"},
             traits=Traits(dropouts=("dropout", "dropout")),
         ).headed(MASKED=Predicted()),
-        "nomic_bert": replace(
-            _BARE,
-            words=_TYPED,
-            attention=replace(_TURNED, heads=GROUPED, bias=Bias.NONE),
-            perceptron=GatedMLP("silu"),
-            traits=Traits(function="silu"),
-        ).headed(MASKED=Predicted(Hidden("silu", norm=Norm.LAYER))),
+        "nomic_bert": Routed(
+            **vars(
+                replace(
+                    _BARE,
+                    words=_TYPED,
+                    attention=replace(_TURNED, heads=GROUPED, bias=Bias.NONE),
+                    perceptron=GatedMLP("silu"),
+                    traits=Traits(function="silu"),
+                ).headed(MASKED=Predicted(Hidden("silu", norm=Norm.LAYER)))
+            )
+        ),
         "esm": replace(
             BERT,
             words=replace(_PLACED, norm=None, changes=Change.NONE),

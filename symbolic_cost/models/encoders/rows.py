@@ -148,6 +148,25 @@ def _hashed(fields: Fields, shape: Shape) -> Tables:
     return {**tables, **characters.lengths(shape.l, chunk, rate, kernel)}
 
 
+def _ranks(fields: Fields, _: Shape) -> Tables:
+    """Return the ranks of all adapters of an XLM-RoBERTa, and those of all layers."""
+    ranks = len(fields.items("lora_adaptations")) * fields.size("lora_rank", 4)
+    return {"n_a": ranks, "n_al": ranks * fields.size("num_hidden_layers")} if ranks else {}
+
+
+def _routed(fields: Fields, shape: Shape) -> Tables:
+    """Return the sizes of a Nomic BERT's experts, where it has any."""
+    experts = fields.optional_size("num_experts") or 0
+    if not experts or not fields.optional_size("moe_every_n_layers"):
+        return {}
+    chosen = fields.size("moe_top_k", 1)
+    problem = f"{chosen} of {experts} cannot be chosen"
+    fields.require(holds=chosen <= experts, problem=problem, name="moe_top_k")
+    share = shape.l * chosen / experts
+    own: Tables = {"o_s": experts, "x_s": experts, "a_s": chosen, "u_s": shape.b}
+    return own | {"f_m_s": fields.size("intermediate_size"), "z_s": share, "z_r_s": share}
+
+
 def _waves(fields: Fields, _: Shape) -> Tables:
     """Return the waves of BROS's distances between boxes: a quarter of the features."""
     e, sides = fields.size("hidden_size"), fields.size("dim_bbox", 8)
@@ -180,9 +199,11 @@ ROWS: Mapping[str, Callable[[Fields, Shape], Tables]] = {
     "mobilebert": lambda fields, _: {
         "w_x": fields.size("hidden_size") - fields.size("embedding_size")
     },
+    "nomic_bert": _routed,
     "nystromformer": _landmarks,
     "squeezebert": _squeezed,
     "tapas": _kinds,
+    "xlm-roberta": _ranks,
     "xmod": _languages,
 }
 """Sizes of further axes that follow from several fields."""

@@ -10,6 +10,7 @@ from symbolic_cost import symbols
 from symbolic_cost.layers import (
     attention,
     attention_core,
+    block_sparse,
     disentangled,
     embeddings,
     gated,
@@ -34,6 +35,7 @@ AXES = glossary(
     relative.AXES,
     disentangled.AXES,
     local_attention.AXES,
+    block_sparse.AXES,
     page_layout.AXES,
     embeddings.AXES,
     heads.AXES,

@@ -25,9 +25,9 @@ from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.residual import Outcome
 from symbolic_cost.models.audio.conformer_config import parakeet
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.encoder_decoders.config import t5
 from symbolic_cost.models.encoder_decoders.seq2seq import GENERATED, Seq2Seq
 from symbolic_cost.models.encoder_decoders.sizes import Sizes, Source
+from symbolic_cost.models.encoder_decoders.t5 import t5
 from symbolic_cost.models.encoders import config as encoder_config
 from symbolic_cost.models.encoders.config import Numbers
 from symbolic_cost.models.fields import Fields
@@ -51,7 +51,7 @@ AXES = axes("e_v hidden")
 Builder = Callable[[Fields, Shape], Model]
 _BUILDERS: Mapping[str, Builder] = {
     "encoders.config:build": encoder_config.build,
-    "encoder_decoders.config:t5": t5,
+    "encoder_decoders.t5:t5": t5,
     "audio.conformer_config:parakeet": parakeet,
     "vision.config:build": vision_config.build,
 }
