@@ -18,7 +18,7 @@ symbolic_cost.errors.InputError: square: side = '3': an integer is accepted
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass, replace
 from enum import StrEnum
 from functools import cache, cached_property, wraps
@@ -208,8 +208,12 @@ def _accepts_all(origin: Any, inner: tuple[Any, ...], value: object) -> bool:  #
         return all(accepts(inner[0], k) and accepts(inner[1], v) for k, v in value.items())
     if isinstance(value, tuple) and inner[-1] is not Ellipsis and origin is tuple:
         return len(value) == len(inner) and all(starmap(accepts, zip(inner, value, strict=True)))
+    try:
+        once = iter(value) is value
+    except TypeError:  # an array without axes
+        return False
     # A generator is read once, by the function; of items whose type decides, one of each will do.
-    items = value if isinstance(value, Collection) else ()
+    items = () if once else value
     if isinstance(items, range):  # of integers, and maybe of very many
         items = items[:1]
     alike = {type(item): item for item in items if _by_type(inner[0], item)}

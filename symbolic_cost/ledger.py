@@ -225,12 +225,12 @@ class CostTable(NotebookTable):
         step; "fwd" and "bwd" are short for "forward" and "backward".
 
         Raises:
-            UnknownNameError: a quantity or phase that is none; a path or kind that no row has, of
-                this table or of the one that it was selected from.
+            UnknownNameError: a quantity or phase that is none; a path, kind or tensor that no row
+                has, of this table or of the one that it was selected from.
         """
         given = (phase,) if phase is None or isinstance(phase, str) else phase
         phases = None if phase is None else tuple(one for name in given for one in _phases(name))
-        self._check(quantity, phases, path, kind)
+        self._check(quantity, phases, path=path, kind=kind, tensor=tensor)
         selected = tuple(
             row
             for row in self.rows
@@ -271,11 +271,7 @@ class CostTable(NotebookTable):
         return add(*(mul(count, once) for count, once in by_count.items()))
 
     def _check(
-        self,
-        quantity: object,
-        phases: tuple[object, ...] | None,
-        path: str | None,
-        kind: str | None,
+        self, quantity: object, phases: tuple[object, ...] | None, **names: str | None
     ) -> None:
         """Refuse names that select nothing because they are no names."""
         problems = ["no phase is named: one or more are accepted"] if phases == () else []
@@ -283,9 +279,10 @@ class CostTable(NotebookTable):
             problems.append(unknown("quantity", quantity, _QUANTITIES))
         problems += [unknown("phase", one, _PHASES) for one in phases or () if one not in _PHASES]
         whole = self.selected_from or self
-        for what, name, names in (("path", path, whole.parts), ("kind", kind, whole.kinds)):
-            if name is not None and name not in names:
-                problems.append(unknown(what, name, names))
+        known = (whole.parts, whole.kinds, whole.tensors)
+        for (what, name), accepted in zip(names.items(), known, strict=True):
+            if name is not None and name not in accepted:
+                problems.append(unknown(what, name, accepted))
         if problems:
             raise UnknownNameError(problems)
 
@@ -295,6 +292,11 @@ class CostTable(NotebookTable):
         split = (path.split(".") for path in self.paths())
         lengths = ((steps, depth) for steps in split for depth in range(1, len(steps) + 1))
         return frozenset(".".join(steps[:depth]) for steps, depth in lengths)
+
+    @cached_property
+    def tensors(self) -> frozenset[str]:
+        """Every tensor of the rows."""
+        return frozenset(row.tensor for row in self.rows)
 
     @cached_property
     def kinds(self) -> frozenset[str]:

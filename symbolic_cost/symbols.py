@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from operator import index
 from typing import Any
 
 from sympy import Expr, Function, Integer, Rational, Symbol, nan, zoo
@@ -245,9 +246,10 @@ def exact(value: object) -> Expr:
     if isinstance(value, float | Decimal) and Decimal(str(value)).is_finite():
         fraction = Fraction(str(value))
         return Rational(fraction.numerator, fraction.denominator)
-    if hasattr(value, "__index__"):
-        return Integer(value.__index__())
-    raise InputError(f"{quote(value)} is not a finite number")
+    try:
+        return Integer(index(value))  # type: ignore[arg-type]  # what is none is refused
+    except TypeError:
+        raise InputError(f"{quote(value)} is not a finite number") from None
 
 
 def size(value: object, name: str) -> Expr:

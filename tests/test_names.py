@@ -33,6 +33,11 @@ def test_a_selection_by_an_unknown_name_raises(chosen, said):
         assert said in str(caught.value)
 
 
+def test_a_tensor_that_no_row_has_raises():
+    with pytest.raises(UnknownNameError, match=r"unknown tensor 'attention\.key': did you mean"):
+        GPT.select(tensor="attention.key")
+
+
 def test_phases_have_the_words_of_the_command_line():
     assert GPT.total("flop", phase="fwd") == GPT.total("flop", phase="forward")
     both = ("backward_input", "backward_weight")

@@ -12,6 +12,7 @@ from sympy.printing.str import StrPrinter
 
 from symbolic_cost.emit import naming
 from symbolic_cost.emit.order import flat, ordered, parts
+from symbolic_cost.errors import InputError, quote
 
 
 class Ordered:
@@ -78,8 +79,12 @@ class Ordered:
 
     _print_Mul = _print_Pow = _print_Rational = _print_Add
 
-    def _print_Integer(self, expr: Expr) -> str:
-        return str(expr)
+    def _print_Integer(self, expr: Integer) -> str:
+        try:
+            return str(expr)
+        except ValueError:
+            refused = f"{quote(expr.p)}: as many digits are not printed"
+            raise InputError(refused) from None
 
     def _print_Max(self, expr: Expr) -> str:
         return self.shapes["max"] % self._arguments(expr)

@@ -10,7 +10,7 @@ from typing import Any
 from sympy import Expr
 
 from symbolic_cost.axes import At, Role
-from symbolic_cost.errors import InputError, refuse, unknown
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.explore.ranges import Given, values
 from symbolic_cost.jobs.numbers import RATES
 from symbolic_cost.jobs.setup import Setup
@@ -46,7 +46,7 @@ def checked(base: Setup, vary: Mapping[str, Given]) -> Numbers:
                 whole = not any(isinstance(one, Fraction) for one in taken)
                 if not taken or not (whole or not GLOSSARY[name].integer):
                     kind = "integers" if GLOSSARY[name].integer else "numbers"
-                    problems.append(f"vary {name}: {kind} are accepted")
+                    problems.append(f"vary {name}={quote(listed)}: {kind} are accepted")
                 numbers[name] = tuple(sorted(taken))
             except InputError as error:
                 problems += error.problems

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import partial
+from inspect import signature
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from symbolic_cost.conventions.presets import preset
@@ -15,7 +16,7 @@ from symbolic_cost.jobs.launch_files import launched
 from symbolic_cost.jobs.numbers import twice
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.catalog import model as named_model
-from symbolic_cost.models.kernels import kernel
+from symbolic_cost.models.kernels import Attention, kernel, running
 from symbolic_cost.ops.graph import ALL, Model
 from symbolic_cost.ops.recompute import Recompute, recompute_policy
 from symbolic_cost.parallel.catalogue import GATHERING, STRATEGIES
@@ -105,10 +106,20 @@ def modelled(model: Modelled) -> Model:
     """Return the model that a name, a configuration's path or a family stands for."""
     if isinstance(model, str):
         return named_model(model)
-    declared = model if isinstance(model, Model) else getattr(model, "model", lambda: None)()
+    declared = model if isinstance(model, Model) else _declared_by(model)
     if not isinstance(declared, Model):
         raise InputError(f"{type(model).__name__} is no model: a name, a path or GPT() is accepted")
     return declared
+
+
+def _declared_by(family: Family) -> object:
+    """Return what a family declares; nothing of what has another kind of model, as a job."""
+    declare = getattr(family, "model", None)
+    try:
+        signature(declare).bind()  # type: ignore[arg-type]  # what is no function is refused
+    except TypeError:
+        return None
+    return family.model()
 
 
 def setup(
@@ -133,8 +144,7 @@ def setup(
     methods = problems.attempt(_methods, options, mesh, machine)
     runs = getattr(methods, "stack", None)  # nothing where options are refused
     training = problems.attempt(_training, options, mesh, runs)
-    named = options.get("attention", usual_attention(runs))
-    attention = None if named is None else problems.attempt(kernel, named)
+    attention = problems.attempt(_attention, declared, options, runs)
     stage = problems.attempt(stage_of, options.get("stage", "first"))
     problems.refuse()
     hidden = {} if file is None else file.overlaps(mesh, runs)
@@ -190,6 +200,19 @@ def _named(look_up: Callable[[str], Any], option: object) -> Any:  # noqa: ANN40
     return look_up(option) if isinstance(option, str) else option
 
 
+def _attention(declared: Model | None, options: Options, runs: Stack | None) -> Attention | None:
+    """Return the kernel of attention cores; one that is asked for needs cores."""
+    named = options.get("attention", usual_attention(runs))
+    asked = None if named is None else kernel(named)
+    if declared is None or asked is None or "attention" not in options:
+        return asked
+    if not running(declared, asked).cores:
+        raise InputError(
+            f"attention {asked} is not read: model {quote(declared.name)} has no attention"
+        )
+    return asked
+
+
 def _training(options: Options, strategy: Strategy | None, runs: Stack | None) -> Training:
     problems, precise = Problems(), options.get("precision")
     names: dict[str, Any] = {
@@ -204,6 +227,8 @@ def _training(options: Options, strategy: Strategy | None, runs: Stack | None) -
     if saved and strategy is not None and strategy.degrees.keys().isdisjoint(GATHERING):
         problems.texts.append(f"regather needs one of {', '.join(GATHERING)}, which gather inputs")
     stages = options.get("layout", AUTO)
+    if stages not in (AUTO, "even") and strategy is not None and "pp" not in strategy.degrees:
+        problems.texts.append(f"layout {quote(stages)} is of the stages of pp, which there is not")
     names |= {"offload": frozenset(hosted), "layout": stages, "saved": saved}
     names |= {} if problems.texts else {"recompute": again}
     training = problems.attempt(lambda: Training(**names))

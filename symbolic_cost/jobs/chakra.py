@@ -53,14 +53,13 @@ def chakra_traces(job: Job, folder: str) -> tuple[str, ...]:
         InputError: no machine, symbols without numbers, a schedule or layout whose blocks cannot be
             told one by one, too many nodes, or a folder that is none.
     """
-    place = Path(folder)
-    if place.exists() and not place.is_dir():
-        raise InputError(f"--chakra {quote(folder)}: is no folder")
-    if not place.parent.is_dir():
-        raise InputError(f"--chakra {quote(folder)}: is in no folder: make that first")
+    place = _folder(folder)
     step = Step(replace(job, precise=True))
     first = _trace(step, 0)
-    place.mkdir(exist_ok=True)
+    try:
+        place.mkdir(exist_ok=True)
+    except (OSError, ValueError) as error:  # no place for it, or a name with a null character
+        raise InputError(f"--chakra {quote(folder)}: is a folder that cannot be made") from error
     paths = []
     for rank in range(step.ranks):
         paths.append(str(place / f"step.{rank}.et"))
@@ -69,6 +68,20 @@ def chakra_traces(job: Job, folder: str) -> tuple[str, ...]:
     paths.append(str(place / "groups.json"))
     write_whole(paths[-1], json.dumps(groups) + "\n")
     return tuple(paths)
+
+
+def _folder(name: str) -> Path:
+    """Return a folder that is there, or that can be made."""
+    place = Path(name)
+    try:
+        other, inside = place.exists() and not place.is_dir(), place.parent.is_dir()
+    except (OSError, ValueError) as error:  # too long, for one
+        raise InputError(f"--chakra {quote(name)}: is no name of a folder") from error
+    if other:
+        raise InputError(f"--chakra {quote(name)}: is no folder")
+    if not inside:
+        raise InputError(f"--chakra {quote(name)}: is in no folder: make that first")
+    return place
 
 
 def _trace(own: Step, rank: int) -> bytes:

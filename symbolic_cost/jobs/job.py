@@ -143,7 +143,8 @@ class Job(Setup):
             self.machine, methods.roofline
         ):
             del options["stack"]  # nobody said it
-        if "stack" in changes and self.attention == usual_attention(runs):
+        usually = "stack" in changes and self.attention == usual_attention(runs)
+        if usually or not self.running.cores:
             del options["attention"]
         if self.precise and training.precision == usual_precision(runs):
             options["precision"] = USUAL_PRECISION

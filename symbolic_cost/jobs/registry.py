@@ -51,7 +51,7 @@ def register_model(
     """Add a model.
 
     Raises:
-        InputError: the name is taken.
+        InputError: the name is taken; once it is asked for, that no Model is built.
     """
     _add("model", CATALOG, name, Preset(name, name, lambda _: build(), dict(bindings or {})))
 

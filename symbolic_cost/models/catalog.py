@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, quote, unknown
 from symbolic_cost.models.configfile import is_elsewhere, is_folder
 from symbolic_cost.models.published_size import PublishedSize, configured, published
 from symbolic_cost.models.shape import TRAINING, Shape
@@ -35,9 +35,16 @@ class Preset:
     routed: tuple[int, int] = (1, 1)
 
     def model(self, shape: Shape = TRAINING) -> Model:
-        """Declare the model, carrying the preset's name and numbers."""
+        """Declare the model, carrying the preset's name and numbers.
+
+        Raises:
+            InputError: a user's function builds none.
+        """
+        built: object = self.build(shape)
+        if not isinstance(built, Model):
+            raise InputError(f"model {quote(self.name)}: build returns {quote(built)}, no Model")
         return replace(
-            self.build(shape),
+            built,
             name=self.name,
             bindings=dict(self.bindings),
             source=self.source,

@@ -13,7 +13,7 @@ from sympy import Add, Expr, Integer, Rational, floor
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.costs import forward_pass
-from symbolic_cost.errors import InputError, refuse
+from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CostTable, Quantity
 from symbolic_cost.models.count import QUEUE, ROUTED
@@ -25,13 +25,14 @@ from symbolic_cost.symbols import exact, size
 
 Declare = Callable[[Shape], Model]
 
+
 BITS = (2, 3, 4, 5, 6, 8)
 """Widths of quantised weights."""
 
 
 def prefill(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> CostTable:
     """Return the forward pass over a prompt: FLOP, traffic [byte], and the cache it leaves."""
-    return forward_pass(cost(declare(shape), conventions))
+    return forward_pass(cost(_declared(declare, shape), conventions))
 
 
 def decode(declare: Declare, conventions: Conventions, shape: Shape = DECODE) -> CostTable:
@@ -39,7 +40,15 @@ def decode(declare: Declare, conventions: Conventions, shape: Shape = DECODE) ->
 
     Of the experts, no more are read than the batch chooses.
     """
-    return forward_pass(cost(touched(declare(shape)), conventions))
+    return forward_pass(cost(touched(_declared(declare, shape)), conventions))
+
+
+def _declared(declare: Declare, shape: Shape) -> Model:
+    """Return what a function of the user declares."""
+    model: object = declare(shape)
+    if not isinstance(model, Model):
+        raise InputError(f"declare returns {quote(model)}: a Model is accepted")
+    return model
 
 
 def touched(model: Model) -> Model:
@@ -56,7 +65,7 @@ def touched(model: Model) -> Model:
 
 def cached_bytes(declare: Declare, conventions: Conventions, shape: Shape = TRAINING) -> Expr:
     """Return the bytes that the cache takes after the tokens of a shape [byte]."""
-    return cost(declare(shape), conventions).total(Quantity.CACHE)
+    return cost(_declared(declare, shape), conventions).total(Quantity.CACHE)
 
 
 def intensity(declare: Declare, conventions: Conventions, shape: Shape = DECODE) -> Expr:
@@ -80,7 +89,7 @@ def batch_that_fits(
     Raises:
         InputError: memory or context is no number and no formula, or the model keeps no cache.
     """
-    table = cost(declare(Shape(Integer(1), size(context, "context"))), conventions)
+    table = cost(_declared(declare, Shape(Integer(1), size(context, "context"))), conventions)
     left, each = exact(memory) - table.total(Quantity.WEIGHT), table.total(Quantity.CACHE)
     if each == 0:
         raise InputError(f"model {table.name!r} keeps no cache: any number of sequences fits")

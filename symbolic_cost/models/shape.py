@@ -32,7 +32,7 @@ class Shape:
         """
         for name in ("b", "l", "c", "i"):
             value = getattr(self, name)
-            empty = name in {"c", "i"} and value == 0
+            empty = name in {"c", "i"} and isinstance(value, int | Expr) and value == 0
             object.__setattr__(self, name, Integer(0) if empty else symbols.size(value, name))
 
     @property

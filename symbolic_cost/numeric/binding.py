@@ -10,7 +10,7 @@ from typing import overload
 from sympy import Expr, Integer, Symbol
 
 from symbolic_cost.conditions import bound_split, check
-from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.errors import InputError, Problems, quote
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.symbols import GLOSSARY, exact, in_glossary_order, symbol
 
@@ -107,5 +107,4 @@ def _number(name: str, assigned: object) -> Expr:
 def _quoted(assigned: object) -> str:
     if isinstance(assigned, int) and abs(assigned) > LARGEST_COUNT:
         return f"an integer of {assigned.bit_length()} bits"
-    text = repr(assigned)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+    return str(assigned) if isinstance(assigned, Fraction) else quote(assigned, _LONGEST_SHOWN)

@@ -59,7 +59,8 @@ def lookup(name: str, pattern: str) -> Lookup:
         or not all(operand.constant for operand in op.inputs)
     ):
         raise PatternError(
-            f"pattern {pattern!r}: a lookup takes constant ids and one table to one result"
+            f"pattern {pattern!r}: a lookup takes constant ids and one table to one result: write "
+            "for example '!ids[b l]:index, *table[v e] -> x[b l e]'"
         )
     return op
 

@@ -149,9 +149,11 @@ class Part:
                         f"{self.path}.{op.path}: tensor {operand.tensor!r} exists already"
                     )
                 written[operand.tensor] = operand.axes
+        made = sorted(operand.tensor for op in self.ops for operand in op.outputs)
         problems += [
             f"{self.path}: tensor {name!r} has no producer and is no port of the part: its ops "
-            f"make {', '.join(sorted(written)) or 'nothing'}, its ports are {', '.join(self.takes)}"
+            f"make {', '.join(made) or 'nothing'}, its ports are {', '.join(self.takes)}; "
+            f'takes={{{name!r}: ""}} is a port for what the part before hands on'
             for name in self.inputs
             if name not in self.takes
         ]

@@ -14,7 +14,7 @@ from typing import Any
 from sympy import Expr, Integer, Mul
 
 from symbolic_cost.checking import checked
-from symbolic_cost.errors import PlacementError, refuse, unknown
+from symbolic_cost.errors import PlacementError, looked_up, refuse, unknown
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact
 
@@ -136,7 +136,9 @@ class Placement:
         """Return the ranks of a group of mesh axes."""
         group = tuple(meshes)
         if group not in self._degrees:
-            self._degrees[group] = Mul(*(self.degrees[mesh] for mesh in group))
+            self._degrees[group] = Mul(
+                *(looked_up("mesh axis", mesh, self.degrees) for mesh in group)
+            )
         return self._degrees[group]
 
     def split_axis(self, mesh: str, axes: Iterable[str], where: str = "") -> str | None:

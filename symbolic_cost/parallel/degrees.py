@@ -31,23 +31,22 @@ def degree_problems(
         problems += _single_problems(name, degrees[name], entry)
         problems += _combination_problems(name, entry, degrees)
     if zero not in range(4) or isinstance(zero, bool):
-        problems.append(f"zero={zero!r}: accepted levels are 0, 1, 2 and 3")
+        problems.append(f"zero={quote(zero)}: accepted levels are 0, 1, 2 and 3")
     elif zero and known.keys().isdisjoint(DATA_AXES):
         problems.append(f"zero={zero} needs one of {', '.join(DATA_AXES)}: {EXAMPLE}")
     if not _is_degree(panels):
-        problems.append(f"panels={panels}: a positive integer or a symbol is accepted")
+        problems.append(f"panels={quote(panels)}: a positive integer or a symbol is accepted")
     if panels != 1 and known.keys().isdisjoint(("2d", "2.5d")):
-        problems.append(f"panels={panels}: only 2d and 2.5d move operands in panels")
+        problems.append(f"panels={quote(panels)}: only 2d and 2.5d move operands in panels")
     return problems or [*_expert_problems(degrees), *_copy_problems(copies, degrees)]
 
 
 def reshard_problems(reshard: int, zero: int) -> list[str]:
     """Refuse what weights are said to be after forward."""
     if reshard not in (0, 1) or isinstance(reshard, bool):
+        fewer = f"reshard={quote(reshard)}: shards over fewer ranks after forward are not counted"
         said = "1, for weights that stay whole, is accepted, or none, for shards over all ranks"
-        return [
-            f"reshard={reshard!r}: shards over fewer ranks after forward are not counted; {said}"
-        ]
+        return [f"{fewer}; {said}"]
     if reshard and zero != SHARDED:
         return [f"reshard={reshard} needs zero={SHARDED}: other levels keep weights whole"]
     return []
@@ -110,4 +109,4 @@ def _copy_problems(copies: Expr | int, degrees: Mapping[str, Degrees]) -> list[s
     whole = not ranks.is_Integer or ranks % copies == 0
     if "tp" in degrees and whole:
         return []
-    return [f"{KEY_COPIES}={copies}: a divisor of the degree of tp is accepted"]
+    return [f"{KEY_COPIES}={quote(copies)}: a divisor of the degree of tp is accepted"]

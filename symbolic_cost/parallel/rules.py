@@ -108,7 +108,10 @@ def with_axes(op: Op, names: Mapping[str, str]) -> Op:
         PlacementError: it cannot run under other axes.
     """
     if not op.movable:
-        raise PlacementError(f"{op.path}: a {op.kind} keeps its axes {', '.join(names)}")
+        raise PlacementError(
+            f"{op.path}: a {op.kind} runs under its declared axes alone, and here it would need "
+            f"others for {' and '.join(names)}"
+        )
     (moved,) = retitled((op,), names)
     return moved
 

@@ -182,7 +182,11 @@ class Strategy(NotebookTable):
             raise PlacementError(problems)
         for name in self.degrees:
             rewrite = STRATEGIES[name].rewrite
-            model = model if rewrite is None else rewrite(model)
+            try:
+                model = model if rewrite is None else rewrite(model)
+            except PlacementError as error:
+                texts = [f"{name}: model {model.name!r}: {text}" for text in error.problems]
+                raise PlacementError(texts) from error
         return model
 
     def placement(self, model: Model) -> Placement:

@@ -10,7 +10,7 @@ from symbolic_cost.records import dataclass
 MOST_TOKENS = 10**8
 """Of a prompt or an answer."""
 
-_LARGEST = 1e9
+_SMALLEST, _LARGEST = 1e-9, 1e9
 
 
 @checked
@@ -91,9 +91,9 @@ class Targets:
     def __post_init__(self) -> None:
         named = (("rate", self.rate), ("ttft", self.ttft), ("itl", self.itl))
         problems = [
-            f"{name} = {quote(value)}: a positive number below {_LARGEST:g} is accepted"
+            f"{name} = {quote(value)}: a number between {_SMALLEST:g} and {_LARGEST:g} is accepted"
             for name, value in named
-            if value is not None and not 0 < value < _LARGEST
+            if value is not None and not _SMALLEST < value < _LARGEST
         ]
         refuse(problems)
 
@@ -161,7 +161,9 @@ class Draft:
                 f"acceptance = {quote(self.acceptance)}: a share from 0 to 1 is accepted"
             )
         if bool(self.tokens) is not bool(self.acceptance):
-            problems.texts.append("draft and acceptance go together: give both, or neither")
+            problems.texts.append(
+                "draft and acceptance (--accepted) go together: give both, or neither"
+            )
         if self.model and not self.tokens:
             problems.texts.append(
                 f"draft_model = {quote(self.model)}: say how many tokens it drafts"

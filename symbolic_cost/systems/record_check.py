@@ -179,7 +179,9 @@ def _problem_text(place: str, problem: Mapping[str, Any]) -> str:
     where = visible(brief(".".join(str(step) for step in problem["loc"]), 100))
     if problem["type"] in ("model_type", "dict_type", "list_type"):
         accepted = _TABLES[problem["type"]]
-        return f"{place}: {where} is {quote(problem['input'])}: {accepted} is accepted"
+        given = problem["input"]
+        said = brief(str(given), 60) if isinstance(given, Decimal) else quote(given)
+        return f"{place}: {where} is {said}: {accepted} is accepted"
     if problem["type"] == "extra_forbidden":
         return f"{place}: {where} is not part of a record"
     if problem["type"] == "missing":

@@ -50,6 +50,16 @@ CONTRADICTIONS = [
         "overlap of dp is given twice",
     ),
     ("time gpt2 --global-batch 4 --scattered", "scattered is about tensor-parallel ranks"),
+    (
+        "time resnet-50 --system h100 --attention flash",
+        "attention flash is not read: model 'resnet-50' has no attention",
+    ),
+    (
+        "memory mamba-130m --attention eager",
+        "attention eager is not read: model 'mamba-130m' has no attention",
+    ),
+    ("memory gpt2 --strategy dp=2 --layout ends=1", "layout 'ends=1' is of the stages of pp"),
+    ("memory gpt2 --layout uneven", "layout 'uneven' is of the stages of pp"),
     ("memory gpt2 --offload saved,saved", "'saved' is given more than once"),
     ("comm gpt2 --strategy tp=2 --groups --per-op", "--per-op is not read"),
     ("comm gpt2 --strategy tp=2 --node-size 4", "--node-size 4 is not read"),

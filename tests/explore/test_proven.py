@@ -163,7 +163,7 @@ def test_the_command_says_what_is_proven():
     [
         ("n_layers=3", "decides which structures there are"),
         ("q=1", "unknown size or rate to vary 'q'"),
-        ("F_m=fast", "vary F_m: numbers are accepted"),
+        ("F_m=fast", "vary F_m='fast': numbers are accepted"),
         ("l=1.5", "an integer"),
         ("l=8:4", "runs backwards"),
         ("l", "NAME=VALUES is accepted"),

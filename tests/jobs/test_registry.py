@@ -87,3 +87,13 @@ def test_a_plugin_that_fails_is_one_error(tmp_path, text, said):
 def test_a_plugin_that_is_not_there_is_refused():
     with pytest.raises(InputError, match="existing Python file"):
         sc.load_plugin("no-such-file.py")
+
+
+def test_a_function_that_builds_no_model_is_refused(tmp_path):
+    """A forgotten return is told once the model is asked for, not by a traceback."""
+    file = tmp_path / "none.py"
+    text = "import symbolic_cost as sc\nsc.register_model('none', lambda: None)\n"
+    file.write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(main, ["--plugin", str(file), "table", "none"])
+    assert result.exit_code == 2
+    assert "model 'none': build returns None, no Model" in result.stderr

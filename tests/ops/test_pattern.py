@@ -74,6 +74,7 @@ def test_a_parsed_pattern():
     assert parsed.outputs[0].role == "single"
 
 
+LOOKED_UP = "write for example '!ids[b l]:index, *table[v e] -> x[b l e]'"
 DECLARED = [
     (einsum, ("op", "x[a b], *w[b] -> y[a], z[a]"), "a contraction has one result"),
     (einsum, ("op", "x[a] -> y[a]"), "a contraction multiplies two or more tensors"),
@@ -107,7 +108,11 @@ DECLARED = [
         )
     ),
     *(
-        (lookup, ("op", text), "a lookup takes constant ids and one table to one result")
+        (
+            lookup,
+            ("op", text),
+            f"a lookup takes constant ids and one table to one result: {LOOKED_UP}",
+        )
         for text in (
             "ids[a], *t[v e] -> x[a e]",
             "!ids[a] -> x[a e]",
@@ -169,4 +174,14 @@ def test_parts_link_tensors_by_name():
     assert refused.value.problems == (
         "part.two: tensor 'y' was made as [a b] and is used as [b a]: declare a view between them",
         "part.three: tensor 'z' exists already",
+    )
+
+
+def test_a_tensor_from_nowhere_is_refused_with_the_port_that_it_needs():
+    with pytest.raises(PatternError) as refused:
+        Part("head", (einsum("logits", "y[b e], *w[e v] -> z[b v]"),))
+    (problem,) = refused.value.problems
+    assert problem == (
+        "head: tensor 'y' has no producer and is no port of the part: its ops make z, its ports "
+        "are x; takes={'y': \"\"} is a port for what the part before hands on"
     )

@@ -220,7 +220,12 @@ def test_every_name_tells_one_thing():
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("name = ", "is not TOML"), ("[" * 5000, "is not TOML"), ("name = 1", "missing")],
+    [
+        ("name = ", "is not TOML"),
+        ("[" * 5000, "is not TOML"),
+        ("name = 1", "missing"),
+        ("matrix = { bf16 = 500e12 }", r"matrix\.bf16 is 5\.00E\+14: a table such as"),
+    ],
 )
 def test_not_a_record(text, said):
     with pytest.raises(InputError, match=said):

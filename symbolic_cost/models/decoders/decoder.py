@@ -13,6 +13,7 @@ from enum import Flag, StrEnum, auto
 from sympy import Expr
 
 from symbolic_cost.axes import Glossary, axes, glossary
+from symbolic_cost.errors import InputError, quote
 from symbolic_cost.layers import (
     attention,
     attention_core,
@@ -77,6 +78,9 @@ VARIANTS: Mapping[str, Mapping[str, object]] = {
 
 CORE = AttentionCore(steps=Step.MASK | Step.CAST | Step.COPY)
 """The core of most decoders: a softmax in single precision, keys and values copied if shared."""
+
+MOST_PREDICTED = 64
+"""Further tokens; each is a part of its own."""
 
 ATTENTION = Attention(
     GROUPED, Projection.SEPARATE, Bias.NONE, rotated=Rotated.WHOLE, cache=CacheKind.HEADS, core=CORE
@@ -285,6 +289,9 @@ class Decoder:
             pointwise("join", "from_token[b r n_e], from_state[b r n_e] -> joined[b r n_e]", "add"),
             view("stream", "joined[b r n_e] -> y[b r e]"),
         )
+        if not 0 < predicted <= MOST_PREDICTED:
+            said = f"{quote(predicted)} further tokens are predicted"
+            raise InputError(f"{said}: 1 to {MOST_PREDICTED} are accepted")
         further, last = self.further(kinds), path_of(kinds[-1], kinds)
         parts: list[Part] = []
         for place in range(predicted):
