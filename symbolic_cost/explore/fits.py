@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError
+from symbolic_cost.explore.axes import Columns, columns_of
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.candidates import NoCandidateError, Numbers, Structured, candidates
 from symbolic_cost.explore.objectives import LEGAL, MEMORY
 from symbolic_cost.explore.space import Space
-from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
+from symbolic_cost.explore.structured import structured_setup
 from symbolic_cost.explore.subject import FREE, Subject
 from symbolic_cost.explore.tally import Candidate
-from symbolic_cost.explore.together import Columns
+from symbolic_cost.explore.together import all_priced
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tied import size_symbols
 from symbolic_cost.jobs.timed import Timed

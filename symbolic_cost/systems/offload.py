@@ -57,7 +57,9 @@ class Offload:
             return Integer(0)
         share = self._hosted(Quantity.SAVED)
         waits = mul(share, self._waiting(stage, name)) if share != 0 else share
-        return self._exposed(f"{stage}.{name}", add(self._crossing(name, costs.of(CROSSINGS)), waits), busy)
+        return self._exposed(
+            f"{stage}.{name}", add(self._crossing(name, costs.of(CROSSINGS)), waits), busy
+        )
 
     def step(self, stage: Stage, costs: StageCosts, states: States, busy: Expr) -> Expr:
         """Define what the end of a step waits for the link to the host [s].
