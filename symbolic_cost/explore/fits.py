@@ -125,12 +125,13 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
         for structure in together.priced:
             tape = together.alone(structure, lambda n: n == MEMORY or n.startswith(LEGAL))
             asked = _MemoryIn(tape, columns, walked.rows(shape), symbol, most)
-            sizes = asked.largest(room)
+            least = best[0] if best else 0
+            sizes = asked.largest(room, least)
             place = int(np.argmax(sizes))
-            if sizes[place] > (best[0] if best else 0):
+            if sizes[place] > least:
                 best = (int(sizes[place]), *walked.chosen(shape, structure, place))
                 each = float(asked.memory_per_unit(sizes)[place])
-            more = max(more, int(asked.largest(room + MORE).max()))
+            more = max(more, int(asked.largest(room + MORE, more).max()))
     if best is None:
         return Largest(symbol, 0, None, None, more)
     size, structure, numbers = best
@@ -164,9 +165,15 @@ class _MemoryIn:
         self._most = most
         self._bound: dict[int, Spread] = {}
 
-    def largest(self, room: float) -> NDArray[np.float64]:
-        """Return the largest legal size that fits, by candidate; zero where none does."""
+    def largest(self, room: float, least: int) -> NDArray[np.float64]:
+        """Return the largest legal size that fits, by candidate.
+
+        It is zero where none does, and of all candidates where none takes one more than the least:
+        a structure that is no better is asked once and not thirty times.
+        """
         low, high = np.zeros(self._count), np.full(self._count, float(self._most + 1))
+        if least >= self._most or not (self._at(low + least + 1)[MEMORY] <= room).any():
+            return low
         while (high - low > 1).any():
             middle = np.floor((low + high) / 2)
             fits = self._at(middle)[MEMORY] <= room
