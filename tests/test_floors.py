@@ -11,6 +11,7 @@ PACKAGE = Path(__file__).parents[1] / "symbolic_cost"
 FLOORS = (
     (
         "algebra",
+        "apart",
         "cache",
         "shipped",
         "errors",

@@ -173,14 +173,25 @@ class Searched:
         chosen = problems.attempt(read_choices, self.choose)
         return problems.attempt(self._job, options), chosen
 
-    def subject(self, problems: Problems, **options: Any) -> tuple[Subject, dict[str, Any]]:
-        """Return the same as a search takes it: what is kept of the job where that is enough."""
-        from symbolic_cost.explore.search_options import read_choices
+    def subject(
+        self, problems: Problems, ranks: tuple[int, int] | None, **options: Any
+    ) -> tuple[Subject, dict[str, Any]]:
+        """Return the same as a search takes it: what is kept of the job where that is enough.
+
+        Args:
+            problems: are collected.
+            ranks: and the global batch of a search, whose programs are derived apart.
+            options: of the job.
+        """
+        from symbolic_cost.explore.apart import derived_apart
+        from symbolic_cost.explore.search_options import read_choices, space_of, usual
         from symbolic_cost.explore.subject import subject_of_words
 
         words = {**self.shared, **options, "model": self.model, "set": " ".join(self.settings)}
         chosen = problems.attempt(read_choices, self.choose)
         make = partial(self._subject, options)
+        if ranks is not None and not problems.texts:
+            derived_apart(words, make, lambda facts: usual(facts, space_of(*ranks, chosen), chosen))
         return problems.attempt(subject_of_words, words, make), chosen
 
     def _subject(self, options: Mapping[str, Any]) -> Subject:

@@ -46,13 +46,12 @@ def search(
     """
     from symbolic_cost.explore.ranges import named
     from symbolic_cost.explore.search_options import checked_space, search_of, usual
-    from symbolic_cost.explore.search_table import search_sheet
 
     gpus, batch = of.of_file(global_batch)
     if batch is None:
         raise click.UsageError("Missing option '--global-batch'.")
     problems = Problems()
-    base, chosen = of.subject(problems, conventions=conventions)
+    base, chosen = of.subject(problems, None if proves else (gpus, batch), conventions=conventions)
     varied = named(vary, problems)
     problems.refuse()
     space = checked_space(problems, gpus, batch, chosen, top)
@@ -65,6 +64,8 @@ def search(
         out.sheet(proof_sheet(done))
         answered = done.candidate is not None
     else:
+        from symbolic_cost.explore.search_table import search_sheet
+
         outcome = search_of(base, space, chosen, objective=objective, top=top)
         out.sheet(search_sheet(outcome, explain=explain))
         answered = bool(outcome.best)

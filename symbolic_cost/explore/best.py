@@ -14,12 +14,14 @@ import numpy as np
 
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import looked_up
+from symbolic_cost.explore.axes import axes_of
 from symbolic_cost.explore.candidates import Structured, candidates
 from symbolic_cost.explore.objectives import HELD, MEMORY, NEEDED, OBJECTIVES, SHARE, Objective
 from symbolic_cost.explore.space import Space
-from symbolic_cost.explore.structured import all_priced, axes_of, structured_setup
+from symbolic_cost.explore.structured import structured_setup
 from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate, Part, Tally
+from symbolic_cost.explore.together import all_priced
 from symbolic_cost.jobs.peaks import Fit, peak_of
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.records import dataclass

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError
+from symbolic_cost.explore.axes import Columns, columns_of
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.candidates import NoCandidateError, Numbers, Structured, candidates
 from symbolic_cost.explore.objectives import LEGAL, NEEDED
 from symbolic_cost.explore.space import Space
-from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
+from symbolic_cost.explore.structured import structured_setup
 from symbolic_cost.explore.subject import FREE, Subject
 from symbolic_cost.explore.tally import Candidate
-from symbolic_cost.explore.together import Columns
+from symbolic_cost.explore.together import all_priced
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tied import size_symbols
 from symbolic_cost.jobs.timed import Timed
@@ -124,12 +125,13 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
         for structure in together.priced:
             tape = together.alone(structure, lambda n: n == NEEDED or n.startswith(LEGAL))
             asked = _MemoryIn(tape, columns, walked.rows(shape), symbol, most)
-            sizes = asked.largest(room)
+            least = best[0] if best else 0
+            sizes = asked.largest(room, least)
             place = int(np.argmax(sizes))
-            if sizes[place] > (best[0] if best else 0):
+            if sizes[place] > least:
                 best = (int(sizes[place]), *walked.chosen(shape, structure, place))
                 each = float(asked.memory_per_unit(sizes)[place])
-            more = max(more, int(asked.largest(room + MORE).max()))
+            more = max(more, int(asked.largest(room + MORE, more).max()))
     if best is None:
         return Largest(symbol, 0, None, None, more)
     size, structure, numbers = best
@@ -163,9 +165,15 @@ class _MemoryIn:
         self._most = most
         self._bound: dict[int, Spread] = {}
 
-    def largest(self, room: float) -> NDArray[np.float64]:
-        """Return the largest legal size that fits, by candidate; zero where none does."""
+    def largest(self, room: float, least: int) -> NDArray[np.float64]:
+        """Return the largest legal size that fits, by candidate.
+
+        It is zero where none does, and of all candidates where none takes one more than the least:
+        a structure that is no better is asked once and not thirty times.
+        """
         low, high = np.zeros(self._count), np.full(self._count, float(self._most + 1))
+        if least >= self._most or not (self._at(low + least + 1)[MEMORY] <= room).any():
+            return low
         while (high - low > 1).any():
             middle = np.floor((low + high) / 2)
             fits = self._at(middle)[NEEDED] <= room

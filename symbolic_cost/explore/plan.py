@@ -19,6 +19,7 @@ from symbolic_cost.explore.choices import as_option
 from symbolic_cost.explore.points import ALIKE, ONE, TWO, Grid, Key, Ranks
 from symbolic_cost.explore.priced import Costs, about_setup, bound_numbers, structure_of
 from symbolic_cost.explore.ranges import Value
+from symbolic_cost.explore.structured import tape_of
 from symbolic_cost.explore.sweep_axes import Varied, numbers_missing
 from symbolic_cost.explore.together import together
 from symbolic_cost.grouping import grouped
@@ -239,7 +240,8 @@ def _programs(own: Varied, jobs: Mapping[int, Job], key: Key) -> dict[int, Tape 
         return programs
     space = partial(Costs, bound_numbers(next(iter(setups.values())), own.free))
     names = tuple(setups)
-    joined = together("".join(names) if keyed else None, names, setups.__getitem__, space)
+    make = partial(tape_of, space, names, setups.__getitem__)
+    joined = together("".join(names) if keyed else None, names, make)
     refused = joined.refused
     return programs | {p: refused.get(name) or joined.alone(name) for p, name in alike.items()}
 

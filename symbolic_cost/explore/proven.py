@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from symbolic_cost.errors import looked_up, refuse
+from symbolic_cost.explore.axes import columns_of
 from symbolic_cost.explore.bound import MOST_BOXES, Minimum, minimum
 from symbolic_cost.explore.boxes import Axis, Piece, Wish
 from symbolic_cost.explore.candidates import Candidates, Shape, Structured, candidates
@@ -22,10 +23,10 @@ from symbolic_cost.explore.objectives import LEGAL, NEEDED, OBJECTIVES, Objectiv
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.ranges import Given
 from symbolic_cost.explore.space import Space
-from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
+from symbolic_cost.explore.structured import structured_setup
 from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate
-from symbolic_cost.explore.together import Together
+from symbolic_cost.explore.together import Together, all_priced
 from symbolic_cost.grouping import grouped
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.records import dataclass

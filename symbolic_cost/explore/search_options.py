@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from symbolic_cost.errors import InputError, Problems, looked_up, quote, refuse, unknown
-from symbolic_cost.explore.best import Search
-from symbolic_cost.explore.best import search as searched
 from symbolic_cost.explore.candidates import Numbers, candidates
 from symbolic_cost.explore.choices import UNSAID
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.space import Space
 from symbolic_cost.explore.subject import Facts, Subject
+
+if TYPE_CHECKING:
+    from symbolic_cost.explore.best import Search
 
 CHOICES = tuple(f.name for f in fields(Space) if f.name not in ("gpus", "global_batch"))
 """What may be chosen, by name."""
@@ -32,6 +33,8 @@ def search_of(
     base: Subject, space: Space, choose: Chosen, *, objective: str, top: int, progress: bool = True
 ) -> Search:
     """Price every candidate of a space; arguments as of `ask.search`."""
+    from symbolic_cost.explore.best import search as searched
+
     with bar("deriving", "structures", shown=progress) as tick:
         return searched(base, usual(base.facts, space, choose), objective, top, tick)
 

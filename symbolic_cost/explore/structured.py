@@ -1,65 +1,75 @@
-"""The structures of a space as programs, and the setup of a structure or of a candidate of it."""
+"""The structures of a space as programs, and the setup of a structure or of a candidate of it.
+
+No array is needed for any of it: what derives programs does not load NumPy.
+"""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import numpy as np
-
-from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
-from symbolic_cost.explore.choices import CONTEXT, DEGREES, INSIDE, numbers_of
+from symbolic_cost.errors import InputError
+from symbolic_cost.explore.candidates import Numbers, Shape, Structured
 from symbolic_cost.explore.subject import FREE, Subject
-from symbolic_cost.explore.together import Axes, Columns, Floats, Together, together
 from symbolic_cost.lazy import forget
+from symbolic_cost.program.tape import Tape, recorded
 from symbolic_cost.records import replace
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.priced import Costs
     from symbolic_cost.jobs.setup import Setup
 
+StructureT = TypeVar("StructureT")
+
 Progress = Callable[[int, int], None]
 
+REFUSED = "refused: "
+"""The one output of a structure that the model refuses begins so; the reason follows."""
 
-def all_priced(
-    base: Subject,
-    shapes: Mapping[Shape, Sequence[Structured]],
-    free: Collection[str] = FREE,
-    progress: Progress = lambda *_: None,
-) -> Iterator[tuple[Shape, Together[Structured]]]:
-    """Yield the program of every shape's structures.
+
+class Program(NamedTuple):
+    """What a program is derived from.
+
+    Args:
+        about: everything that it rests on; none where a user's function does.
+        make: derives it.
+    """
+
+    shape: Shape
+    structures: Sequence[Structured]
+    about: str | None
+    make: Callable[[], Tape]
+
+
+class Derived:
+    """Where structures of a job are derived; made for the first that must be.
 
     Args:
         base: the job without a strategy.
-        shapes: structures by shape.
         free: names of symbols that stay symbols though the job has numbers for them.
         progress: told the structures that are derived, and all of them.
     """
-    derived = _Derived(base, free)
-    about = base.facts.about if tuple(free) == FREE else derived.about
-    done, every = 0, sum(map(len, shapes.values()))
-    for shape, structures in shapes.items():
-        own = [(one.positions, one.zero, one.options) for one in structures]
-        key = None if about is None else _digest(f"{about}{shape}{own}")
-        tick = partial(_tick, progress, done, every)
-        yield shape, together(key, structures, derived.structure, derived.space, tick)
-        done += len(structures)
-    derived.done()
 
+    def __init__(
+        self, base: Subject, free: Collection[str] = FREE, progress: Progress = lambda *_: None
+    ) -> None:
+        self._base, self._free, self._progress = base, free, progress
 
-def _digest(text: str) -> str:
-    """Return what stands for a text of many pages."""
-    return blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-class _Derived:
-    """Where structures of a job are derived; made for the first that must be."""
-
-    def __init__(self, base: Subject, free: Collection[str]) -> None:
-        self._base, self._free = base, free
+    def programs(self, shapes: Mapping[Shape, Sequence[Structured]]) -> Iterator[Program]:
+        """Yield the program of every shape's structures."""
+        about = self._base.facts.about if tuple(self._free) == FREE else self._about
+        done, every = 0, sum(map(len, shapes.values()))
+        for shape, structures in shapes.items():
+            own = [(one.positions, one.zero, one.options) for one in structures]
+            key = None if about is None else _digest(f"{about}{shape}{own}")
+            tick = partial(_tick, self._progress, done, every)
+            make = partial(tape_of, lambda: self._space, structures, self._structure, tick)
+            yield Program(shape, structures, key, make)
+            done += len(structures)
 
     @cached_property
     def _numbers(self) -> Mapping[str, int | Fraction]:
@@ -68,7 +78,7 @@ class _Derived:
         return bound_numbers(self._base.setup, self._free)
 
     @property
-    def about(self) -> str | None:
+    def _about(self) -> str | None:
         from symbolic_cost.explore.priced import about_setup
 
         return about_setup(self._base.setup, self._numbers)
@@ -79,16 +89,13 @@ class _Derived:
 
         return Costs(self._numbers)
 
-    def space(self) -> Costs:
-        return self._space
-
     def done(self) -> None:
         """Let go of what nobody asks for any more."""
         if "_space" in vars(self):
             forget()
             vars(self._space).clear()  # its terms name it: Python would search all for such cycles
 
-    def structure(self, structure: Structured) -> Setup:
+    def _structure(self, structure: Structured) -> Setup:
         from symbolic_cost.explore.opened import opened
         from symbolic_cost.explore.priced import structure_of
 
@@ -96,39 +103,48 @@ class _Derived:
         return opened(setup, dict(structure.options), self._space)
 
 
+def _digest(text: str) -> str:
+    """Return what stands for a text of many pages."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 def _tick(progress: Progress, before: int, every: int, place: int) -> None:
     progress(before + place, every)
 
 
-def axes_of(walked: Candidates, shape: Shape) -> Axes:
-    """Return the numbers of a shape's rows by the axis that they vary along.
+def tape_of(
+    space: Callable[[], Costs],
+    structures: Sequence[StructureT],
+    setup: Callable[[StructureT], Setup],
+    tick: Callable[[int], None] = lambda _: None,
+) -> Tape:
+    """Derive several structures as one program, outputs "place|name".
 
-    Rows are orders of ranks, each with every other way, each of these with all degrees.
+    Python looks for garbage seldom meanwhile: what is derived lives on.
+
+    Args:
+        space: makes that in which they are derived.
+        structures: that take the same numbers.
+        setup: makes the setup of a structure, as `structure_of` gives it.
+        tick: told how many are derived.
     """
-    run, numbers = walked.ways[shape], _numbers(shape, walked.numbers[shape])
-    if len(run) == 1:
-        return Axes(({}, {}, numbers), (1, 1, len(walked.numbers[shape])))
-    options = numbers_of(run, shape.names, walked.hidden)
-    orders = len({way.order for way in run})
-    others = len(run) // orders
-    along: list[dict[str, Floats]] = [{}, {}]
-    for name, column in options.items():
-        inside = name.startswith(INSIDE)
-        along[not inside][name] = np.array(column[::others] if inside else column[:others])
-    return Axes((*along, numbers), (orders, others, len(walked.numbers[shape])))
+    from symbolic_cost.explore.priced import outputs_of
 
-
-def columns_of(walked: Candidates, shape: Shape) -> Columns:
-    """Return the numbers of every symbol by its name, of a shape's rows."""
-    return axes_of(walked, shape).columns()
-
-
-def _numbers(shape: Shape, listed: Sequence[Numbers]) -> dict[str, Floats]:
-    by_name = dict(zip(Numbers._fields, np.array(listed, dtype=float).T, strict=True))
-    columns = {name: by_name[name] for name in ("b", "M", "v")}
-    for name, _ in shape.degrees:
-        columns[DEGREES[name]] = by_name["cp" if name in CONTEXT else name]
-    return columns
+    before = gc.get_threshold()
+    gc.set_threshold(max(200_000, before[0]), *before[1:])
+    try:
+        outputs: dict[str, int] = {}
+        of = space()
+        for place, structure in enumerate(structures):
+            tick(place)
+            try:
+                nodes = outputs_of(of, setup(structure))
+            except InputError as error:
+                nodes = {REFUSED + "; ".join(error.problems): of.graph.number(0)}
+            outputs |= {f"{place}|{name}": node for name, node in nodes.items()}
+        return recorded(of.graph, outputs)
+    finally:
+        gc.set_threshold(*before)
 
 
 def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None = None) -> Setup:

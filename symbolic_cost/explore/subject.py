@@ -79,15 +79,27 @@ def subject_of_words(words: Mapping[str, str], make: Callable[[], Subject]) -> S
             mean, nothing is kept.
         make: the job.
     """
-    elsewhere = any(map(names_a_file, words.values())) or _REGISTRY in sys.modules
-    data = None if elsewhere else kept_bytes(words, ".facts")
+    known, keeps = kept_subject(words, make), is_of_words(words)
+    if known is not None:
+        return known
+    of_job = make()
+    if keeps:
+        keep_bytes(words, ".facts", json.dumps(asdict(of_job.facts)).encode())
+    return of_job
+
+
+def kept_subject(words: Mapping[str, str], make: Callable[[], Subject]) -> Subject | None:
+    """Return the job that words stand for as it is kept, if it is."""
+    data = kept_bytes(words, ".facts") if is_of_words(words) else None
     if data is not None:
         with suppress(ValueError, TypeError):
             return Subject(Facts(**_tuples(json.loads(data))), lambda: make().setup)
-    of_job = make()
-    if not elsewhere:
-        keep_bytes(words, ".facts", json.dumps(asdict(of_job.facts)).encode())
-    return of_job
+    return None
+
+
+def is_of_words(words: Mapping[str, str]) -> bool:
+    """Tell whether words say all of a job: no file and no plugin changes what they mean."""
+    return not any(map(names_a_file, words.values())) and _REGISTRY not in sys.modules
 
 
 _REGISTRY = "symbolic_cost.jobs.registry"

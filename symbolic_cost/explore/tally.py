@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from symbolic_cost.explore.axes import Axes, Floats
 from symbolic_cost.explore.candidates import Candidates, Numbers, Shape, Structured
 from symbolic_cost.explore.objectives import LEGAL, MEMORY, NEEDED, Objective
-from symbolic_cost.explore.together import Axes, Floats, Together
+from symbolic_cost.explore.together import Together
 from symbolic_cost.grouping import grouped
 from symbolic_cost.program.layered import Places
 from symbolic_cost.records import dataclass

@@ -6,87 +6,27 @@ question need not derive it.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from math import prod
 from threading import get_ident, local
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from symbolic_cost.errors import InputError, refuse
+from symbolic_cost.errors import refuse
+from symbolic_cost.explore.axes import Axes, Columns, Floats
+from symbolic_cost.explore.candidates import Shape, Structured
 from symbolic_cost.explore.objectives import LEGAL
+from symbolic_cost.explore.structured import REFUSED, Derived, Progress
+from symbolic_cost.explore.subject import FREE, Subject
 from symbolic_cost.lazy import Recent
 from symbolic_cost.program.arrays import Spread, evaluated
 from symbolic_cost.program.layered import Layered, Places, cached, layered
-from symbolic_cost.program.tape import Tape, recorded
+from symbolic_cost.program.tape import Tape
 from symbolic_cost.records import dataclass
 
-if TYPE_CHECKING:
-    from symbolic_cost.explore.priced import Costs
-    from symbolic_cost.jobs.setup import Setup
-
-Floats = NDArray[np.float64]
-Columns = Mapping[str, Floats]
 StructureT = TypeVar("StructureT", bound=Hashable)
-MadeT = TypeVar("MadeT")
-
-_REFUSED = "refused: "
-
-
-@dataclass(frozen=True)
-class Axes:
-    """Numbers of candidates that are a product: orders of ranks, other ways, degrees.
-
-    Args:
-        along: columns by symbol, of every axis; the last is that of degrees.
-        sizes: length of every axis.
-    """
-
-    along: Sequence[Columns]
-    sizes: tuple[int, ...]
-
-    @property
-    def ways(self) -> int:
-        """Candidates of the same degrees."""
-        return prod(self.sizes[:-1])
-
-    @property
-    def size(self) -> int:
-        """All candidates."""
-        return prod(self.sizes)
-
-    def columns(self) -> Columns:
-        """Return one column for all candidates by symbol."""
-        columns: dict[str, Floats] = {}
-        for place, own in enumerate(self.along):
-            inner, outer = prod(self.sizes[place + 1 :]), prod(self.sizes[:place])
-            for name, column in own.items():
-                columns[name] = np.tile(np.repeat(column, inner), outer)
-        return columns
-
-    def some(self, degrees: Places) -> Axes:
-        """Return the candidates of some degrees."""
-        own = {name: column[degrees] for name, column in self.along[-1].items()}
-        return Axes((*self.along[:-1], own), (*self.sizes[:-1], len(degrees)))
-
-    def read(self, names: Collection[str]) -> Axes:
-        """Return the axes along which some symbols vary; the others have one candidate."""
-        along = [{n: own[n] for n in names if n in own} for own in self.along[:-1]]
-        sizes = [size if own else 1 for own, size in zip(along, self.sizes[:-1], strict=True)]
-        return Axes((*along, self.along[-1]), (*sizes, self.sizes[-1]))
-
-    def point(self, row: int) -> dict[str, float]:
-        """Return the numbers of one candidate by symbol."""
-        places = np.unravel_index(row, self.sizes)
-        return {
-            name: float(column[place])
-            for own, place in zip(self.along, places, strict=True)
-            for name, column in own.items()
-        }
 
 
 @dataclass(frozen=True)
@@ -111,7 +51,7 @@ class Together(Generic[StructureT]):
     def _refused(self) -> dict[int, str]:
         """Why the model refuses a structure, by place."""
         names, (groups, of, _) = self.layers.names, self.layers.outputs
-        reasons = {n: one.removeprefix(_REFUSED) for n, one in enumerate(names) if _is_reason(one)}
+        reasons = {n: one.removeprefix(REFUSED) for n, one in enumerate(names) if _is_reason(one)}
         return {g: reasons[n] for g, n in zip(*_lists(groups, of), strict=True) if n in reasons}
 
     @property
@@ -203,7 +143,7 @@ class Together(Generic[StructureT]):
     def _only(self, names: frozenset[str]) -> _ChosenOutputs:
         """Return some outputs; LEGAL stands for the conditions."""
         layers = self.layers
-        begins = tuple(names & {LEGAL}) or ("" if not names else _REFUSED,)
+        begins = tuple(names & {LEGAL}) or ("" if not names else REFUSED,)
         asked = [n in names or n.startswith(begins) for n in layers.names]
         asked = [yes and not _is_reason(n) for yes, n in zip(asked, layers.names, strict=True)]
         return _ChosenOutputs(
@@ -249,7 +189,7 @@ def _lists(*arrays: Places) -> Iterator[list[int]]:
 
 
 def _is_reason(name: str) -> bool:
-    return name.startswith(_REFUSED)
+    return name.startswith(REFUSED)
 
 
 _OWN = local()
@@ -268,11 +208,7 @@ _TOGETHER: Recent[Together[Hashable]] = Recent(256)
 
 
 def together(
-    about: str | None,
-    structures: Sequence[StructureT],
-    setup: Callable[[StructureT], Setup],
-    space: Callable[[], Costs],
-    tick: Callable[[int], None] = lambda _: None,
+    about: str | None, structures: Sequence[StructureT], make: Callable[[], Tape]
 ) -> Together[StructureT]:
     """Return the program of several structures: from this process, the cache, or derived.
 
@@ -280,45 +216,24 @@ def together(
         about: everything that the program rests on, the structures as well; none where a user's
             function does, and nothing is kept.
         structures: that take the same numbers.
-        setup: makes the setup of a structure, as `structure_of` gives it.
-        space: makes that in which they are derived.
-        tick: told how many are derived.
+        make: derives it, as `structured.tape_of`.
     """
-    make = partial(_derived, space, structures, setup, tick)
     if about is None:
-        return Together(structures, layered(_seldom(make)))
-    read = partial(cached, about, make)
-    return _TOGETHER.of(about, lambda: Together(structures, _seldom(read)))  # type: ignore[return-value]  # the key has the structures
+        return Together(structures, layered(make()))
+    return _TOGETHER.of(about, lambda: Together(structures, cached(about, make)))  # type: ignore[return-value]  # the key has the structures
 
 
-def _seldom(make: Callable[[], MadeT]) -> MadeT:
-    """Make a program without looking for garbage: what is derived or read lives on."""
-    before = gc.get_threshold()
-    gc.set_threshold(max(200_000, before[0]), *before[1:])
-    try:
-        return make()
-    finally:
-        gc.set_threshold(*before)
-
-
-def _derived(
-    space: Callable[[], Costs],
-    structures: Sequence[StructureT],
-    setup: Callable[[StructureT], Setup],
-    tick: Callable[[int], None],
-) -> Tape:
-    from symbolic_cost.explore.priced import outputs_of
-
-    outputs: dict[str, int] = {}
-    of = space()
-    for place, structure in enumerate(structures):
-        tick(place)
-        try:
-            nodes = outputs_of(of, setup(structure))
-        except InputError as error:
-            nodes = {_REFUSED + "; ".join(error.problems): of.graph.number(0)}
-        outputs |= {f"{place}|{name}": node for name, node in nodes.items()}
-    return recorded(of.graph, outputs)
+def all_priced(
+    base: Subject,
+    shapes: Mapping[Shape, Sequence[Structured]],
+    free: Collection[str] = FREE,
+    progress: Progress = lambda *_: None,
+) -> Iterator[tuple[Shape, Together[Structured]]]:
+    """Yield the program of every shape's structures; arguments are those of `Derived`."""
+    derived = Derived(base, free, progress)
+    for one in derived.programs(shapes):
+        yield one.shape, together(one.about, one.structures, one.make)
+    derived.done()
 
 
 def _tape_of_outputs(layers: Layered) -> Tape:

@@ -1,6 +1,6 @@
 """The derivation: ops, placement and conventions in, every cost out."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -87,10 +87,13 @@ class PartCosts:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The rows as often as they occur."""
-        counted = ((row, self._runs(row)) for row in self.once)
-        return tuple(
-            row if count is row.count else replace(row, count=count) for row, count in counted
-        )
+        return tuple(self.counted(self.once))
+
+    def counted(self, once: Iterable[Row]) -> Iterator[Row]:
+        """Yield some of the rows as often as they occur."""
+        for row in once:
+            count = self._runs(row)
+            yield row if count is row.count else replace(row, count=count)
 
     def _runs(self, row: Row) -> Expr:
         """Return how often a row occurs; work is shared where a part runs on several stages."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 from typing import TypeVar
@@ -293,6 +293,11 @@ class StageCosts:
     @cached_property
     def _joined(self) -> CostTable:
         return self.derivation.combined(self.parts)
+
+    def of(self, quantities: Collection[Quantity]) -> Iterator[Row]:
+        """Yield the rows of the parts that are of some quantities; no table of all is held."""
+        for one in self.parts:
+            yield from one.counted(row for row in one.once if row.quantity in quantities)
 
     @cached_property
     def buffers(self) -> tuple[Row, ...]:

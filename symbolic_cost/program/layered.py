@@ -18,22 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symbolic_cost.cache import keep_bytes, kept_bytes
-from symbolic_cost.program import scalars
 from symbolic_cost.program.arrays import run_of
-from symbolic_cost.program.stored import FORMAT, number_of, number_text
+from symbolic_cost.program.layering import KINDS, kept_layers, layers_of, made_layers
+from symbolic_cost.program.stored import number_of
 from symbolic_cost.program.tape import Tape
 from symbolic_cost.records import dataclass
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 Narrow = NDArray[np.int64 | np.uint16 | np.uint32]
-
-KINDS = (
-    *("add", "sub", "mul", "div", "max", "min", "ge", "gt", "inv", "ceil", "floor", "sqrt"),
-    *("log2", "exp2", "select"),
-)
-"""Operations, by the number under which they are stored."""
 
 _ARITY = {"select": 3, **dict.fromkeys(("inv", "ceil", "floor", "sqrt", "log2", "exp2"), 1)}
 _MOST = 128
@@ -186,113 +179,22 @@ def _buffers(rows: Sequence[int], width: int) -> list[Floats]:
 
 def layered(tape: Tape) -> Layered:
     """Return a tape, whose outputs are "group|name", in layers."""
-    first = tape.first
-    layers = list(_layers(tape))
-    order = np.array([one for _, own in layers for one in own], dtype=np.int64)
-    places = np.arange(first + len(order))
-    places[first + order] = np.arange(first, first + len(order))
-    three = [(*tape.steps[one][1], 0, 0)[:3] for one in order.tolist()]
-    operands = places[np.array(three, dtype=np.int64).reshape(-1, 3).T]
-    width = _width(first + len(order))
-    split = [label.partition("|") for label in tape.outputs]
-    names = {name: place for place, name in enumerate(dict.fromkeys(name for *_, name in split))}
-    listed = [
-        (int(group), names[name], int(places[register]))
-        for (group, _, name), register in zip(split, tape.outputs.values(), strict=True)
-    ]
-    return Layered(
-        inputs=tape.inputs,
-        counts=tape.counts,
-        exact=tuple(map(number_text, tape.constants)),
-        constants=np.array([scalars.rounded(one) for one in tape.constants], dtype=np.float64),
-        kinds=np.array([KINDS.index(kind) for kind, _ in layers], dtype=np.int64),
-        sizes=np.array([len(own) for _, own in layers], dtype=np.int64),
-        operands=operands.astype(width),
-        order=order.astype(width),
-        names=tuple(names),
-        outputs=np.array(listed, dtype=np.int64).reshape(-1, 3).T,
-    )
-
-
-def _width(registers: int) -> str:
-    return "<u2" if registers < 1 << 16 else "<u4"
-
-
-def _layers(tape: Tape) -> Iterator[tuple[str, list[int]]]:
-    """Yield steps of one kind that are ready, by their places: the kind that is most urgent.
-
-    Urgent is what the longest chain of steps waits for. Kinds that may wait gather more steps, so
-    that there are half as many layers as where every step is taken as soon as it is ready.
-    """
-    first, steps = tape.first, tape.steps
-    users: list[list[int]] = [[] for _ in steps]
-    missing = []
-    for place, (_, taken) in enumerate(steps):
-        own = {one - first for one in taken if one >= first}
-        missing.append(len(own))
-        for one in own:
-            users[one].append(place)
-    chain = [0] * len(steps)
-    for place in reversed(range(len(steps))):
-        chain[place] = max((1 + chain[one] for one in users[place]), default=0)
-    ready: dict[str, list[int]] = {}
-    urgent: dict[str, int] = {}
-    free = [place for place, count in enumerate(missing) if not count]
-    while free or ready:
-        for place in free:
-            kind = steps[place][0]
-            ready.setdefault(kind, []).append(place)
-            urgent[kind] = max(urgent.get(kind, 0), chain[place])
-        chosen = max(ready, key=urgent.__getitem__)
-        layer = sorted(ready.pop(chosen))
-        del urgent[chosen]
-        yield chosen, layer
-        free = []
-        for one in (one for place in layer for one in users[place]):
-            missing[one] -= 1
-            if not missing[one]:
-                free.append(one)
-
-
-# ---------------------------------------------------------------------- the folder
+    return read(layers_of(tape))
 
 
 def cached(about: object, make: Callable[[], Tape]) -> Layered:
     """Return the tape of what is described in layers: from the folder, else made and put there.
 
-    Args:
-        about: everything that decides what the tape is, as its repr tells it; the library's own
-            version is added.
-        make: the tape; its outputs are "group|name".
+    Arguments are those of `made_layers`.
     """
-    data = kept_bytes((FORMAT, about), ".layers")
+    data = kept_layers(about)
     if data is not None:
         with suppress(ValueError, KeyError, TypeError):
             return read(data)
-    own = layered(make())
-    keep_bytes((FORMAT, about), ".layers", written(own))
-    return own
+    return read(made_layers(about, make))
 
 
 _NARROW = frozenset({"operands", "order"})
-_ARRAYS = ("kinds", "sizes", "operands", "order", "outputs")
-
-
-def written(own: Layered) -> bytes:
-    """Return layers as a line of JSON and the integers and floats that it announces."""
-    width = _width(own.first + len(own.order))
-    arrays = {name: getattr(own, name) for name in _ARRAYS}
-    head = {
-        "inputs": own.inputs,
-        "counts": own.counts,
-        "exact": own.exact,
-        "names": own.names,
-        "width": width,
-        "shapes": {name: array.shape for name, array in arrays.items()},
-    }
-    body = [own.constants.astype("<f8").tobytes()]
-    body += [array.astype(width).tobytes() for array in arrays.values()]
-    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + b"".join(body)
 
 
 def read(data: bytes) -> Layered:
@@ -310,7 +212,7 @@ def read(data: bytes) -> Layered:
     parts: dict[str, Any] = {n: tuple(told[n]) for n in ("inputs", "counts", "exact", "names")}
     own = Layered(constants=constants, **{**parts, **arrays})
     taken = max(int(array.max(initial=0)) for array in (own.operands, own.outputs[2]))
-    if int(own.sizes.sum()) != len(own.order) or taken >= own.first + len(own.order):
+    if int(own.sizes.sum()) != len(own.order) or taken > max(own.first + len(own.order) - 1, 0):
         raise ValueError("no layers of a tape")
     return own
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul
-from symbolic_cost.ledger import CostTable, Quantity, Row
+from symbolic_cost.ledger import Quantity, Row
 from symbolic_cost.parallel.liveness import is_shared
 from symbolic_cost.parallel.part_memory import STATES, waiting_rows
 from symbolic_cost.parallel.sharded import States
@@ -57,7 +57,9 @@ class Offload:
             return Integer(0)
         share = self._hosted(Quantity.SAVED)
         waits = mul(share, self._waiting(stage, name)) if share != 0 else share
-        return self._exposed(f"{stage}.{name}", add(self._crossing(name, costs.table), waits), busy)
+        return self._exposed(
+            f"{stage}.{name}", add(self._crossing(name, costs.of(CROSSINGS)), waits), busy
+        )
 
     def step(self, stage: Stage, costs: StageCosts, states: States, busy: Expr) -> Expr:
         """Define what the end of a step waits for the link to the host [s].
@@ -72,7 +74,7 @@ class Offload:
             return Integer(0)
         blocks = block_paths(self.setting.divided.split_model)
         copies = self.setting.divided.pipeline.schedule.copies
-        rows = [*_resident(costs.table, copies, blocks), *states.rows()]
+        rows = [*_resident(costs.of(STATES), copies, blocks), *states.rows()]
         return self._exposed(f"{stage}.{STEP}", self._crossing(STEP, rows), busy)
 
     def _hosted(self, quantity: Quantity) -> Expr:
@@ -114,9 +116,8 @@ def _total(rows: Iterable[Row], quantity: Quantity) -> Expr:
     return add(*(row.total for row in rows if row.quantity is quantity))
 
 
-def _resident(table: CostTable, copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:
+def _resident(states: Iterable[Row], copies: Expr, blocks: frozenset[str]) -> Iterator[Row]:
     """Yield weights and gradients; those of each block as often as the schedule keeps them."""
-    for row in table:
-        if row.quantity in STATES:
-            apart = row.part in blocks and not is_shared(row.tensor)
-            yield replace(row, count=mul(row.count, copies)) if apart else row
+    for row in states:
+        apart = row.part in blocks and not is_shared(row.tensor)
+        yield replace(row, count=mul(row.count, copies)) if apart else row

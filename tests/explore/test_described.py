@@ -7,6 +7,7 @@ from functools import partial
 
 import symbolic_cost as sc
 from symbolic_cost.explore.priced import Costs, about_setup, described, structure_of
+from symbolic_cost.explore.structured import tape_of
 from symbolic_cost.explore.together import together
 from symbolic_cost.systems.overlap import Overlap
 
@@ -53,5 +54,6 @@ def test_a_function_of_the_user_is_not_kept(monkeypatch, tmp_path):
     assert described(own.methods) is None
     for one in (own, job):
         assert not list(tmp_path.iterdir())
-        together(about_setup(one, {}), [0], lambda _, o=one: structure_of(o), partial(Costs, {}))
+        make = partial(tape_of, partial(Costs, {}), [0], lambda _, o=one: structure_of(o))
+        together(about_setup(one, {}), [0], make)
     assert list(tmp_path.iterdir())

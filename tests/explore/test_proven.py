@@ -11,13 +11,14 @@ from click.testing import CliRunner
 import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
+from symbolic_cost.explore.axes import columns_of
 from symbolic_cost.explore.candidates import candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.free_symbols import checked, freed
 from symbolic_cost.explore.objectives import LEGAL, MEMORY, OBJECTIVES
 from symbolic_cost.explore.proven import proof
 from symbolic_cost.explore.search_options import space_of
-from symbolic_cost.explore.structured import all_priced, columns_of
+from symbolic_cost.explore.together import all_priced
 from symbolic_cost.jobs.job import Job
 
 

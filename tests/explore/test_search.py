@@ -11,13 +11,15 @@ from click.testing import CliRunner
 import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError, SymbolicCostError
+from symbolic_cost.explore.axes import columns_of
 from symbolic_cost.explore.candidates import candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.flags import megatron_flags, time_command
 from symbolic_cost.explore.objectives import LEGAL, MEMORY
 from symbolic_cost.explore.search_table import search_sheet
 from symbolic_cost.explore.space import Space
-from symbolic_cost.explore.structured import all_priced, columns_of, structured_setup
+from symbolic_cost.explore.structured import structured_setup
+from symbolic_cost.explore.together import all_priced
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.models import from_config
 from symbolic_cost.systems import records

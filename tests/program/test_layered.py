@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from symbolic_cost.program.arrays import Spread, evaluated
 from symbolic_cost.program.graph import Graph
-from symbolic_cost.program.layered import layered, read, written
+from symbolic_cost.program.layered import layered, read
+from symbolic_cost.program.layering import layers_of
 from symbolic_cost.program.scalars import function
 from symbolic_cost.program.tape import recorded
 from tests.program.recipes import configurations, graphs, real, values
@@ -25,7 +26,7 @@ def grouped(tape):
 
 def checked(tape, taken, size):
     own = layered(tape)
-    for layers in (own, read(written(own))):
+    for layers in (own, read(layers_of(tape))):
         assert layers.tape == tape
         assert same(layers.run(taken, size), [*evaluated(tape, taken, size).values()])
         for place, name in enumerate(tape.outputs):
@@ -53,7 +54,7 @@ def test_layers_of_a_job():
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"[]\n", None])
 def test_what_is_no_layers_is_refused(damage):
-    data = written(layered(grouped(real("gpt3-175b").tape)))
+    data = layers_of(grouped(real("gpt3-175b").tape))
     with pytest.raises((ValueError, KeyError, TypeError)):
         read(data[:-20] if damage is None else damage)
 
