@@ -91,7 +91,8 @@ class Emitter(Placing):
         taken = dict.fromkeys(axis for _, axes in operands for axis in axes)
         gone = tuple(axis for axis in taken if axis not in result and axis not in row)
         role = {"sums": gone} if act.function == "sum" else {"laid": gone}
-        made, about = (act.outs[0], result), {"function": act.function, "row": row, **role}
+        made = (act.outs[0], result)
+        about = {"function": act.function, "row": row, **role, **act.options}
         self._add("pointwise", act.path, operands, [made], act.core, **about)
 
     def _angles(self, tables: Sequence[Operand]) -> None:

@@ -72,6 +72,13 @@ class Node:
     path: str
     kind: str
 
+    @property
+    def changes(self) -> str:
+        """The value that it changes in place, if it does."""
+        own = self.args.get("self")
+        in_place = self.target.endswith("_") and not self.target.endswith("__")
+        return own.text if in_place and isinstance(own, Name) else ""
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -248,7 +255,8 @@ class _Reader:
         self, entry: Mapping[str, Any], body: Mapping[str, Any], prefix: str, path: str, depth: int
     ) -> None:
         """Write a wrapped graph out: its inputs are the wrapper's, in order, and so its outputs."""
-        within = f"{prefix}{len(self._nodes)}/"
+        start = len(self._nodes)
+        within = f"{prefix}{start}/"
         place = next(i for i, item in enumerate(entry["inputs"]) if "as_graph" in item["arg"])
         taken = [item["arg"] for item in entry["inputs"][place + 1 :]]
         for own, outer in zip(body["inputs"], taken, strict=True):
@@ -256,10 +264,11 @@ class _Reader:
                 self._renamed[within + mine] = self._current_name(prefix + theirs)
         self._scope(body, within, path, depth + 1)
         off = any(item["arg"].get("as_bool") is False for item in entry["inputs"][:1])
+        inner = {name: node for node in self._nodes[start:] for name in node.outputs if name}
         for own, outer in zip(body["outputs"], entry["outputs"], strict=True):
             for mine, theirs in zip(_names(own), _names(outer), strict=True):
-                made = self._current_name(within + mine)
-                if off:
+                made = _itself(self._current_name(within + mine), inner)
+                if off and made in inner:
                     args, place = {"self": Name(made)}, len(self._nodes)
                     self._nodes.append(Node(place, DETACH, "", args, (prefix + theirs,), path, ""))
                 else:
@@ -299,6 +308,13 @@ class _Reader:
             yield from (prefix + item["name"] for item in value)
         else:
             yield prefix + value["name"] if tag == "as_tensor" else ""
+
+
+def _itself(name: str, makers: Mapping[str, Node]) -> str:
+    """Return the value that a name is: one that is changed in place keeps its gradient."""
+    while name in makers and makers[name].changes:
+        name = makers[name].changes
+    return name
 
 
 def _names(tagged: Mapping[str, Any]) -> list[str]:

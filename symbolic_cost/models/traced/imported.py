@@ -167,8 +167,8 @@ def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:
         results = [tensor for tensor, _ in draft.outputs]
         if results and all(tensor.constant and not tensor.shared for tensor in results):
             continue  # no gradient flows into what is detached
-        # Copies into parts of one tensor: what reads it names the last of them alone.
-        ends = draft.path.startswith("loss.") or draft.options.get("function") == "copy"
+        # What is written into parts of one tensor: what reads it names the last of them alone.
+        ends = draft.path.startswith("loss.") or draft.options.get("written")
         if ends or any(t in read or t.shared for t in results):
             read |= {*results, *(tensor for tensor, _ in draft.inputs)}
     return read

@@ -194,10 +194,8 @@ class Trace:
         """Let a result of the node at hand, or what it changes in place, stand for a reference."""
         if place < len(self.node.outputs):
             self._refs[self.node.outputs[place]] = ref
-        changed = self.node.args.get("self")
-        in_place = self.node.target.endswith("_") and not self.node.target.endswith("__")
-        if in_place and isinstance(changed, Name):
-            self._refs[changed.text] = ref
+        if self.node.changes:
+            self._refs[self.node.changes] = ref
 
     def stand_in(self, tensor: Tensor, copy: Ref) -> None:
         """Let what was made stand for a tensor wherever all of it is meant."""

@@ -68,7 +68,7 @@ def _alone(t: Trace, ref: Ref, refs: Sequence[Ref], kind: str) -> Ref | None:
         return None  # a tensor of factors, or a mask
     if len(ref.dims) != len(t.sizes()) or not all(map(t.forest.fits, ref.dims, t.sizes())):
         return None
-    if ref.tensor.weight or kind == "add":
+    if ref.tensor.weight:
         return ref
     return t.pointwise("scale", [ref], ref.dims)
 

@@ -7,7 +7,7 @@ from typing import Any
 from symbolic_cost.errors import InputError, PatternError
 from symbolic_cost.models.traced.acts import Ref, Use, under
 from symbolic_cost.models.traced.forest import Dim, Dims
-from symbolic_cost.models.traced.rules.pointwise import matched
+from symbolic_cost.models.traced.rules.pointwise import combined, matched
 from symbolic_cost.models.traced.trace import Trace, rule
 
 _MATRIX, _HEADED = 2, 4
@@ -91,7 +91,7 @@ def addmm(t: Trace) -> None:
     if t.node.target == "aten.addmm" and bias.tensor.weight and len(bias.dims) == 1:
         t.bind(_times(t, x, w, bias))
         return
-    t.bind(_matmul(t, x, w))
+    t.bind(combined(t, [_matmul(t, x, w), bias], "add"))
 
 
 @rule("aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot", "aten.linalg_matmul",
