@@ -172,7 +172,7 @@ class _MemoryIn:
         a structure that is no better is asked once and not thirty times.
         """
         low, high = np.zeros(self._count), np.full(self._count, float(self._most + 1))
-        if least >= self._most or not (self._at(low + least + 1)[MEMORY] <= room).any():
+        if least >= self._most or not (self._at(low + least + 1)[NEEDED] <= room).any():
             return low
         while (high - low > 1).any():
             middle = np.floor((low + high) / 2)

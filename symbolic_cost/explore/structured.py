@@ -152,6 +152,9 @@ def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None
     from symbolic_cost.jobs.build import setup as make_setup
 
     values = {**base.numbers, **({} if numbers is None else numbers.bindings())}
+    # A model without cores has no kernel that could be asked for.
+    cores = base.attention is None or base.running.cores
+    kernel = {"attention": base.attention and base.attention.value} if cores else {}
     setup = make_setup(
         base.model,
         structure.strategy(numbers),
@@ -160,10 +163,10 @@ def structured_setup(base: Setup, structure: Structured, numbers: Numbers | None
         conventions=base.conventions,
         precision=base.training.precision,
         optimizer=base.training.optimizer,
-        attention=None if base.attention is None else base.attention.value,
         roofline=base.methods.roofline,
         stack=base.methods.stack,
-        **structure.job_options,  # type: ignore[arg-type]  # names of Options
+        **kernel,  # type: ignore[arg-type]  # names of Options
+        **structure.job_options,  # type: ignore[arg-type]
     )
     counted = base.methods.counted
     if setup.methods.counted is counted:

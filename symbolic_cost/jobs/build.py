@@ -201,15 +201,20 @@ def _named(look_up: Callable[[str], Any], option: object) -> Any:  # noqa: ANN40
 
 
 def _attention(declared: Model | None, options: Options, runs: Stack | None) -> Attention | None:
-    """Return the kernel of attention cores; one that is asked for needs cores."""
+    """Return the kernel of attention cores; one that is asked for needs cores.
+
+    Attention over windows or crossed tables is no core: it runs op by op, and eager says so.
+    """
     named = options.get("attention", usual_attention(runs))
     asked = None if named is None else kernel(named)
     if declared is None or asked is None or "attention" not in options:
         return asked
-    if not running(declared, asked).cores:
-        raise InputError(
-            f"attention {asked} is not read: model {quote(declared.name)} has no attention"
-        )
+    if running(declared, asked).cores:
+        return asked
+    attends = any("softmax" in op.kind for part in declared.parts for op in part.ops)
+    if not attends or asked is not Attention.EAGER:
+        has = "attention that runs op by op alone" if attends else "no attention"
+        raise InputError(f"attention {asked} is not read: model {quote(declared.name)} has {has}")
     return asked
 
 

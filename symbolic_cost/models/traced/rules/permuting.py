@@ -95,7 +95,7 @@ def copied(t: Trace) -> None:
         d if m and length(m) == length(d) else m
         for m, d in zip(source.dims, dims[len(lead) :], strict=True)
     )
-    uses = [*before, Use(source, want)]
+    uses: list[Ref | Use] = [*before, Use(source, want)]
     result = t.pointwise("copy", uses, dims, options={"written": True})
     t.stand_in(base, result)
     t.bind(source)
