@@ -18,8 +18,12 @@ CONFORMERS = (
     *("lasr_encoder", "lasr_ctc", "nemotron_asr_streaming", "nemotron_asr_streaming_encoder"),
     *("parakeet_rnnt", "parakeet_tdt"),
 )
-REFUSED = {"speecht5": ("tp=2",), **dict.fromkeys(CONFORMERS, ("cp=2", "ulysses=2"))}
-"""Keys of distances are one table of all heads; convolutions run along positions."""
+REFUSED = {
+    "speecht5": ("tp=2",),
+    **dict.fromkeys((*CONFORMERS, "chronos_bolt"), ("cp=2", "ulysses=2")),
+}
+"""Keys of distances are one table of all heads; convolutions run along positions, and a token that
+ends the patches is joined to them."""
 
 
 @pytest.mark.parametrize(
@@ -95,6 +99,7 @@ def test_ranks_together_do_the_whole_work(tmp_path, name, strategy):
     [
         ("speecht5/SpeechT5ForTextToSpeech 0", "tp=2", "all the work of encoder"),
         ("lasr_ctc/LasrForCTC 0", "cp=2", "the conv runs along it"),
+        ("chronos_bolt/0", "cp=2", "the copy runs along it"),
     ],
 )
 def test_what_no_strategy_divides_is_refused(tmp_path, name, strategy, said):

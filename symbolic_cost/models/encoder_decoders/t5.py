@@ -153,7 +153,7 @@ def chronos_bolt(fields: Fields, shape: Shape) -> Model:
     patches = ceiling(shape.l / size)
     own: Tables = {"n_s": 2 * size, "s_h": numbers["f"], "n_v": max(kinds, 1) * ahead}
     own |= {"r_p": patches}
-    source = Source(patches + marked, own, {**series.AXES, **axes("r_p token residual")})
+    source = Source(patches + int(marked), own, {**series.AXES, **axes("r_p token residual")})
     family = replace(
         family,
         entry=Marked(function, "r_p" if marked else "r"),
