@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from symbolic_cost.errors import refuse, unknown
 from symbolic_cost.models.configfile import Document
@@ -308,7 +308,7 @@ _LONGEST_SHOWN = 40
 _RATE = "a rate from 0 to 1"
 
 
-def is_size(value: object) -> bool:
+def is_size(value: object) -> TypeGuard[int]:
     """Return whether a value is a positive integer that a size may be."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST_SIZE
 

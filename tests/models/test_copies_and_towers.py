@@ -140,6 +140,35 @@ def test_null_is_not_the_default_of_a_tower():
         count({**config, "vision_config": tower}, 1, 64)
 
 
+@pytest.mark.parametrize(
+    ("name", "section", "field", "value", "said"),
+    [
+        ("exaone4_5/text", "vision_config", "depth", None, "null is not its default"),
+        ("exaone4_5/text", "vision_config", "num_heads", 5, "5 heads do not divide a width of"),
+        ("instructblip/opt", "qformer_config", "num_attention_heads", 5, "5 heads do not divide"),
+        ("lighton_ocr/one", "vision_config", "head_dim", 24, "a head, all of which is rotated"),
+        ("fuyu/text", "text_config", "partial_rotary_factor", 0.2, "are no pairs of a head's"),
+        ("video_llava/text", "", "vision_feature_layer", [], "a list of some is accepted"),
+    ],
+)
+def test_sizes_of_sections_that_fit_none_are_refused(name, section, field, value, said):
+    config = TRUTH[name]["config"]
+    inner = {**config.get(section, config), field: value}
+    with pytest.raises(InputError, match=said):
+        count({**config, section: inner} if section else inner, 1, 16)
+
+
+def test_a_projector_takes_as_many_layers_as_are_listed():
+    """Of one layer, written as it is or as a list, and of three."""
+    config = TRUTH["video_llava/text"]["config"]
+    one, same, three = (
+        count({**config, "vision_feature_layer": layers}, 1, 16)["params"]
+        for layers in (-2, [-2], [-2, -1, 0])
+    )
+    wide, narrow = (config[key]["hidden_size"] for key in ("vision_config", "text_config"))
+    assert one == same == three - 2 * wide * narrow
+
+
 def test_a_layer_that_a_tower_lacks_is_refused():
     config = TRUTH["llava/a"]["config"] | {"vision_feature_layer": -5}
     with pytest.raises(InputError, match="there are 3"):

@@ -121,8 +121,8 @@ def _rotated(fields: Fields, decoder: Decoder, width: int) -> Numbers:
     else:
         key = share.key if share.key != "rotary_dim" else "partial_rotary_factor"
         rotated = int(width * fields.share(key, float(share.default or 1)))
-    if not (0 < rotated <= width):
-        fields.note(share.key, f"{rotated} rotated elements are not some of a head's {width}")
+    if not (0 < rotated <= width and rotated % 2 == 0):
+        fields.note(share.key, f"{rotated} rotated elements are no pairs of a head's {width}")
     return {"d_r": fields.derived("rotary_dim", rotated)}
 
 

@@ -111,9 +111,10 @@ def text_of(fields: Fields, family: Nested, shape: Shape) -> Model:
         fields.note("head_dim", "a head_dim that is rotated in pairs is accepted")
     own = {**_DEFAULTS.get(name, {}), **_DEFAULTS.get(own_type, {}), **values, **tied}
     own |= {"model_type": name, "architectures": [_head(name, bare=bare)]}
-    for name in ("num_image_tokens", "is_composition", "use_bidirectional_attention"):
-        if own.get(name) != "all":
-            own.pop(name, None)
+    for name in ("num_image_tokens", "is_composition"):
+        own.pop(name, None)
+    if own.get("use_bidirectional_attention") not in ("all", True):
+        own.pop("use_bidirectional_attention", None)
     read = imported(replace(fields.source, values=own), replace(shape, i=Integer(0)))
     for origin, value in read.origins.items():
         fields.origins.setdefault(f"{key}.{origin}", value)

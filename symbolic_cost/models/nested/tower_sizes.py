@@ -62,6 +62,9 @@ _OPERATIONS = {
 def _counted(part: Fields, entry: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
     """Read how many entries a list has; of layers, those that there are, and not all."""
     name, layers = entry["count"], sizes.get(entry.get("below", ""))
+    if entry.get("or_one") and any(is_layer(part.source.values.get(k)) for k in part.names(name)):
+        part.ignore(*part.names(name))
+        return 1
     if "of" in entry and layers is not None:
         return _kinds(part, entry, layers, _formula(entry["usual"], sizes))
     items = part.items(name, entry["usual"])
@@ -72,6 +75,11 @@ def _counted(part: Fields, entry: Mapping[str, Any], sizes: Mapping[str, int]) -
     problem = f"some of the layers up to {layers - 1}, and not all, are accepted"
     part.require(holds=0 < len(there) < layers, problem=problem, name=name)
     return len(there) or 1
+
+
+def is_layer(value: object) -> bool:
+    """Return whether a field names one layer and no list of them."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _kinds(part: Fields, entry: Mapping[str, Any], layers: int, usual: int) -> int:

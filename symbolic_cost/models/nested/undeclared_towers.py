@@ -224,10 +224,12 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
         defaults=table.get("defaults", {}),
     )
     _take_out(part, table.get("inside", {}))
-    sizes = _ending(tower_sizes(part, table["sizes"]), name)
-    depth = part.size(*table["depth"]) if "depth" in table else 1
+    depth = tower_sizes(part, {"blocks": table["depth"]})["blocks"] if "depth" in table else 1
+    own = tower_sizes(part, table["sizes"])
+    _check_heads(part, own.get("e", 0))
+    sizes = _ending(own, name)
     switched = table.get("switched", {})
-    on = [own for flag, own in switched.items() if part.flag(flag, default=True)]
+    on = [weights for flag, weights in switched.items() if part.flag(flag, default=True)]
     part.problems += part.not_understood().values()
     lengths = dict(sizes.values())
     parts = []
@@ -241,6 +243,15 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
             lengths |= more
             parts.append(Part(path, (op,), Integer(repeat), place=Place.END))
     return tuple(parts), lengths
+
+
+def _check_heads(part: Fields, width: int) -> None:
+    """Refuse heads that do not divide the width of a tower, unless they have one of their own."""
+    for name in ("num_attention_heads", "num_heads", "encoder_attention_heads"):
+        heads = part.source.values.get(name)
+        fine = not is_size(heads) or width % heads == 0 or part.has("head_dim")
+        problem = f"{heads} heads do not divide a width of {width}"
+        part.require(holds=fine, problem=problem, name=name)
 
 
 def _take_out(part: Fields, inside: Mapping[str, tuple[str, str]]) -> None:

@@ -320,6 +320,13 @@ def _windowed(fields: Fields, family: Encoder) -> Encoder:
     return replace(family, windowed=layers - len(whole))
 
 
+def _pixtral(fields: Fields, family: Encoder) -> Encoder:
+    width = fields.size("hidden_size") // fields.size("num_attention_heads")
+    problem = f"{width} is accepted, the width of a head, all of which is rotated"
+    fields.require(holds=fields.size("head_dim", width) == width, problem=problem, name="head_dim")
+    return family
+
+
 Change = Callable[[Fields, Encoder], Encoder]
 
 _CHANGES: Mapping[str, Change] = {
@@ -334,9 +341,8 @@ _CHANGES: Mapping[str, Change] = {
     "videomae": _video,
     "siglip_vision_model": _siglip,
     "siglip2_vision_model": _patched,
-    "internvl_vision": _internvl,
-    "intern_vit_6b": _internvl,
-    "qianfan_ocr_vision": _internvl,
+    **dict.fromkeys(("internvl_vision", "intern_vit_6b", "qianfan_ocr_vision"), _internvl),
     "qwen2_5_vl_vision": _windowed,
+    "pixtral": _pixtral,
 }
 """What the fields of a family change besides its sizes."""
