@@ -226,7 +226,8 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
     _take_out(part, table.get("inside", {}))
     depth = tower_sizes(part, {"blocks": table["depth"]})["blocks"] if "depth" in table else 1
     own = tower_sizes(part, table["sizes"])
-    _check_heads(part, own.get("e", 0))
+    if "e" in own:
+        _check_heads(part, own["e"], table["sizes"]["e"])
     sizes = _ending(own, name)
     switched = table.get("switched", {})
     on = [weights for flag, weights in switched.items() if part.flag(flag, default=True)]
@@ -245,12 +246,13 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
     return tuple(parts), lengths
 
 
-def _check_heads(part: Fields, width: int) -> None:
+def _check_heads(part: Fields, width: int, entry: object) -> None:
     """Refuse heads that do not divide the width of a tower, unless they have one of their own."""
+    field = f" of {entry[0]}" if isinstance(entry, list) else ""
     for name in ("num_attention_heads", "num_heads", "encoder_attention_heads"):
         heads = part.source.values.get(name)
         fine = not is_size(heads) or width % heads == 0 or part.has("head_dim")
-        problem = f"{heads} heads do not divide a width of {width}"
+        problem = f"{heads} heads do not divide a width of {width}{field}"
         part.require(holds=fine, problem=problem, name=name)
 
 
