@@ -5,7 +5,7 @@ take theirs of all rows, copies open them, and a convolution brings positions to
 Qwen4ExpTextPLELayer, which pads rows up to a multiple).
 
 Axes: b sequences, l and r positions, e embedding, n_o copies, n_v rows of all tables, n_y layers
-that have them, n_g hashes, n_i tokens that all layers keep for them, d_y width of a row, k_n the
+that have them, n_g hashes, i_n tokens that all layers keep for them, d_y width of a row, k_n the
 kernel, n_w positions that it keeps.
 """
 
@@ -14,7 +14,7 @@ from symbolic_cost.ops.declare import Op, axes, cache, conv, einsum, lookup, poi
 
 AXES = axes(
     "b batch, l token query, r token residual, e hidden, n_o latent, n_v vocabulary, n_y whole, "
-    "n_g whole, n_i whole, d_y latent, k_n whole, n_w whole"
+    "n_g whole, i_n whole, d_y latent, k_n whole, n_w whole"
 )
 
 _COPIES, _AT = "[b r n_o e]", "[b l n_o e]"
@@ -23,7 +23,7 @@ _COPIES, _AT = "[b r n_o e]", "[b l n_o e]"
 def rows() -> tuple[Op, ...]:
     """Declare the rows of all layers, grams[b r n_y n_g d_y]."""
     return (
-        cache("context", "!ids[b l]:index -> known[b l]:index", kept="b n_i"),
+        cache("context", "!ids[b l]:index -> known[b l]:index", kept="b i_n"),
         pointwise("hash", "!known[b l]:index -> hashes[b l n_y n_g]:index", "copy"),
         lookup(
             "gram", "!hashes[b l n_y n_g]:index, *table[n_v d_y] -> plain_grams[b l n_y n_g d_y]"

@@ -145,5 +145,5 @@ def _tables(fields: Fields, layers: int) -> dict[str, Expr]:
             own += prime
         rows += -(-own // multiple) * multiple
     sizes = {"n_v": rows or 1, "n_y": layers, "n_g": hashes, "d_y": max(width // hashes, 1)}
-    sizes |= {"k_n": kernel, "n_w": (kernel - 1) * size, "n_i": layers * (size - 1)}
+    sizes |= {"k_n": kernel, "n_w": (kernel - 1) * size, "i_n": layers * (size - 1)}
     return {axis: Integer(number) for axis, number in sizes.items()}

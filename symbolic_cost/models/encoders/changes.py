@@ -158,7 +158,6 @@ def _neo(fields: Fields, family: Encoder) -> Encoder:
     width = -(-int(2 * fields.size("intermediate_size") / 3) // _EIGHT) * _EIGHT
     values = {**fields.source.values, "intermediate_size": width}
     fields.source = replace(fields.source, values=values)
-
     return family
 
 

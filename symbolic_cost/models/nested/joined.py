@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from sympy import Expr, Integer
 
+from symbolic_cost.errors import refuse
 from symbolic_cost.layers import connector as connectors
 from symbolic_cost.layers.connector import Connector, Trait, Wide
 from symbolic_cost.models.count import TOWER_PORT
@@ -72,6 +73,12 @@ def joined(name: str, text: Model, own: Joining) -> Model:
         "w_j": exact(second),
         **own.further,
     }
+    # An axis of one name would silently have the length of the other in the text.
+    refuse(
+        f"axis {axis} is of the text, {text.sizes[axis]} long, and of what joins images, {size}"
+        for axis, size in (*seen.sizes.items(), *sizes.items())
+        if text.sizes.get(axis, size) != size
+    )
     known = {axis: Axis(axis, Role.WHOLE) for axis in own.further} | {
         axis: entry for axis, entry in connectors.AXES.items() if axis in sizes
     }
