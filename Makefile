@@ -3,6 +3,7 @@
 # make test-all  run the slow ones as well: every family, strategy, fault and bad line
 # make check     lint, formatting and types
 # make reports   write the reports anew, from what is fitted where rows were measured
+# make lifted    compare families with exported graphs: reports/lifted/, half a minute a family
 # make bench     measure speed: reports/benchmarks/, some minutes
 # make site      build the guide: reports/site/_build/index.html, offline
 # make wheel     build dist/*.whl, with the programs of common models
@@ -17,7 +18,7 @@ STAMP := $(VENV)/.installed
 # Commands that the tests start would compile the whole library each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow test-all check reports bench site wheel clean
+.PHONY: demo test test-slow test-all check reports lifted bench site wheel clean
 .DEFAULT_GOAL := test
 
 demo: $(STAMP)
@@ -57,6 +58,10 @@ reports: $(STAMP)
 		mv reports/$$one/output.new reports/$$one/output.md; \
 		echo reports/$$one/output.md; \
 	done
+
+lifted: $(STAMP)
+	@$(VENV)/bin/pip install --quiet --quiet --disable-pip-version-check -e '.[lifted]'
+	@$(VENV)/bin/python -W ignore -m tests.golden.pt2.lifted
 
 clean:
 	@rm -rf $(VENV) build dist reports/site/_build reports/site/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -20,7 +20,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass, replace
-from enum import StrEnum
+from enum import EnumType, StrEnum
 from functools import cache, cached_property, wraps
 from inspect import Parameter, isclass, isfunction, signature, unwrap
 from itertools import starmap
@@ -167,7 +167,16 @@ class _Rules:
         return ""
 
 
-class Names(StrEnum):
+class _Named(EnumType):
+    """What looks a value up by its text: comparing may be what a foreign type refuses to do."""
+
+    def __call__(cls, value: Any, *more: Any) -> Any:  # type: ignore[override]  # noqa: ANN401
+        if isinstance(value, str) and not more:
+            return super().__call__(value)
+        raise UnknownNameError(unknown(cls.__name__.lower(), value, cls))
+
+
+class Names(StrEnum, metaclass=_Named):
     """Names of which a value is one; another is refused with the closest."""
 
     @classmethod

@@ -163,7 +163,7 @@ def quote(value: object, most: int = 60) -> str:
     short = value[: most + 1] if isinstance(value, str | bytes | list | tuple) else value
     try:
         text = repr(short) if isinstance(value, str) else visible(repr(short))
-    except (ValueError, RecursionError):  # digits beyond Python's limit, or nested too deeply
+    except Exception:  # noqa: BLE001 - digits beyond Python's limit, or whatever a foreign type does
         return f"a {type(value).__name__}"
     return brief(text, most)
 

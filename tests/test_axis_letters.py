@@ -43,7 +43,7 @@ OTHERS = {
     "ops/conv.py": {"window"},
     "ops/einsum.py": {"window"},
     # the x of 2x4, the tensor "x"
-    "parallel/strategy.py": {"x"},
+    "parallel/parsing.py": {"x"},
     "parallel/degrees.py": {"x"},
     "jobs/tables/lists.py": {"x"},
     "ops/part.py": {"x"},

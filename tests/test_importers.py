@@ -9,7 +9,7 @@ from symbolic_cost.errors import InputError
 from symbolic_cost.importers.launch import recipe
 from symbolic_cost.models.bound import bound
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 
 MEGATRON = """#!/bin/bash
 # A model of 175 billion parameters

@@ -12,6 +12,7 @@ import symbolic_cost.ops
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.models.catalog import CATALOG
+from symbolic_cost.models.functions import ACTIVATIONS
 from symbolic_cost.ops.elementwise import KINDS
 from symbolic_cost.ops.op import Op
 from symbolic_cost.published.contract import MODULES
@@ -31,6 +32,11 @@ SOME_ACTIVATION = "activation"
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {SOME_ACTIVATION}))
 def test_every_elementwise_kind_has_an_answer(kind, preset):
     assert PRESETS[preset].elementwise.of(KINDS[kind].like or kind, preset)
+
+
+def test_no_configuration_names_some_activation():
+    assert not {*ACTIVATIONS.values()} - KINDS.keys()
+    assert SOME_ACTIVATION not in ACTIVATIONS.values()
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

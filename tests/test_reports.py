@@ -9,7 +9,7 @@ import pytest
 REPORTS = Path(__file__).parents[1] / "reports"
 QUICK = ("errata", "laws", "scaling", "systems")
 SLOW = ("conventions", "coverage", "formulas")
-ELSEWHERE = {"accuracy", "benchmarks", "kernels", "serving", "site"}
+ELSEWHERE = {"accuracy", "benchmarks", "kernels", "lifted", "serving", "site"}
 """Tested on their own, measured, or made from rows that are not part of the project."""
 
 

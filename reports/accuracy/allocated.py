@@ -56,10 +56,10 @@ of the three, is -5.6 to +13.6 % off.
 
 Their steps, which nothing was fitted to either, are too fast: large products of this box, whose
 power is limited, were measured at 0.45 to 0.51 of the peak (kernels_simumax), where those of
-others of its name, from which the rates are, reach 0.56 to 0.59. Nominal 80 % intervals count
-boxes of one name, this one among them, as 5.5 % apart, and this one is 3.4 of its spreads off,
-the only one of 17 that far. Beside runs without tensor parallelism those of 2 and 4 take 3 to 8
-% longer than told, of 8 12 and 26, which is not explained. `calibrate` tells."""
+others of its name, from which the rates are, reach 0.56 to 0.59. Nominal 80 % intervals are of
+boxes of its name; by its own products (*Boxes of one name*) the same steps come out. Beside runs
+without tensor parallelism those of 2 and 4 take 3 to 8 % longer than told, of 8 12 and 26, which
+is not explained. `calibrate` tells."""
 
 
 def runs() -> Sequence[Mapping[str, Any]]:

@@ -5,7 +5,7 @@ Nothing here imports SymPy until a command runs, so that `--help` answers at onc
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from keyword import iskeyword
@@ -32,7 +32,7 @@ class Refusal(click.ClickException):
 
 
 class Group(click.Group):
-    """Commands, none with an option given twice; with a kind, names that there are not are told."""
+    """Commands whose words say something, once; with a kind, names that there are not are told."""
 
     kind = ""
 
@@ -44,7 +44,7 @@ class Group(click.Group):
             looked_up(self.kind, args[0], dict.fromkeys(self.list_commands(ctx)))
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
-            check_repeated(command, ctx, rest)
+            check_options(command, ctx, rest)
         return name, command, rest
 
 
@@ -93,22 +93,56 @@ class LazyGroup(Group):
         return sys.exit(door.ended(partial(door.run_or_repeat, line, run, _are_installed)))
 
 
-def check_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:
-    """Refuse an option that is given twice, of which click would take the last."""
+def check_options(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Refuse an option given twice, of which click would take the last, and words that say nothing.
+
+    One rank has no strategy, and a caption may have commas next to each other.
+    """
     try:
         parser = command.make_parser(ctx)
         parser.allow_interspersed_args = True  # the group's own context has it switched off
-        _, _, order = parser.parse_args(list(args))
+        said, _, order = parser.parse_args(list(args))
     except click.UsageError:
         return  # told when the command parses them itself
-    options = [one for one in order if isinstance(one, click.Option) and not one.multiple]
-    twice = [_spelled(one) for one, times in Counter(options).items() if times > 1]
-    if twice:
-        raise Refusal("\n".join(f"option {quote(one)} is given more than once" for one in twice))
+    problems = []
+    for one, times in Counter(order).items():
+        option = isinstance(one, click.Option)
+        if times > 1 and option and not getattr(one, "multiple", False):
+            problems.append(f"option {quote(_spelled(one))} is given more than once")
+        texts = said[one.name or ""]
+        repeated = Counter(map(str, texts)) if option and isinstance(texts, list) else {}
+        problems += [
+            f"{_spelled(one)} {quote(text)} is given more than once"
+            for text, count in repeated.items()
+            if count > 1
+        ]
+        for text in texts if isinstance(texts, list | tuple) else [texts]:
+            if isinstance(text, str) and one.nargs in (1, -1):
+                problems += _says_nothing(one, text, listed=option)
+    if problems:
+        raise Refusal("\n".join(problems))
 
 
-def _spelled(option: click.Option) -> str:
+def _says_nothing(one: click.Parameter, text: str, *, listed: bool) -> Iterator[str]:
+    """Say that a text is empty, or that an item of a list of an option is."""
+    items = [bool(item.strip()) for item in text.split(",")]
+    if not any(items) and one.name not in _NONE:
+        yield f"{_spelled(one)} {quote(text)} says nothing: leave it out"
+    elif listed and any(items) and not all(items) and one.name not in _WHOLE:
+        yield f"{_spelled(one)} {quote(text)}: something is missing beside a comma"
+
+
+_WHOLE = ("caption", "label", "columns")
+"""Options whose text is no list, or whose reader names what is missing."""
+
+_NONE = ("strategy", "on", "prefill_strategy", "offload", "overlap")
+"""Options of which an empty text says something: none, where a launch file says one."""
+
+
+def _spelled(option: click.Parameter) -> str:
     """Return the spelling that help has first, if it is no letter."""
+    if isinstance(option, click.Argument):
+        return option.opts[0].upper()
     return next((one for one in option.opts if one.startswith("--")), option.opts[0])
 
 

@@ -182,7 +182,7 @@ def _of_schedule(line: Line) -> Iterator[str]:
     """Say what of a strategy a schedule would not read."""
     if line.command != "schedule" or not line.has("strategy"):
         return
-    from symbolic_cost.parallel.strategy import parse_strategy
+    from symbolic_cost.parallel.parsing import parse_strategy
 
     try:
         degrees = parse_strategy(line.values["strategy"]).degrees
@@ -225,6 +225,7 @@ def _twice(line: Line) -> Iterator[str]:
     lists = {
         "columns": str(line.values.get("columns") or "").split(","),
         "of": str(line.values.get("of") or "").split(","),
+        "in": str(line.values.get("symbols") or "").split(",") if line.command == "fit" else [],
         "rows": [*line.values["files"]] if line.command == "calibrate" else [],
     }
     for option, items in lists.items():

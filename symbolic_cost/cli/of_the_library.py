@@ -101,7 +101,9 @@ def calibrate(
     from symbolic_cost.systems.calibration import record
 
     if not files and not kernels:
-        raise click.UsageError("nothing is measured: give --rows FILE or --kernels FILE")
+        raise click.UsageError(
+            f"of {system} nothing is measured: give --rows FILE or --kernels FILE"
+        )
     if kernels:  # --kernels gemm.csv nccl.csv
         kernels += more
     else:
@@ -123,8 +125,8 @@ def import_(*, files: tuple[str, ...], out: Output) -> None:
     """Read model and strategy from FILES, with where each value came from.
 
     Megatron-LM launch scripts, DeepSpeed, accelerate and vLLM configurations, nanotron and NeMo
-    YAML, torchtitan TOML, Calculon and llm-analysis JSON, as in
-    symbolic-cost import run.sh ds_config.json
+    YAML, torchtitan TOML, axolotl, LLM Foundry and MaxText YAML, Calculon and llm-analysis JSON, as
+    in symbolic-cost import run.sh ds_config.json
 
     One graph exported by torch.export (.pt2) or to ONNX: its axes with their roles and why, its
     parts, and its formulas: symbolic-cost import model.onnx -o model.json
@@ -184,12 +186,13 @@ def reproduce(*, name: str, inputs: str | None, formulas: bool, out: Output) -> 
     from symbolic_cost.errors import InputError
     from symbolic_cost.published.contract import formulas as formulas_of
     from symbolic_cost.published.contract import publication, reproduce
-    from symbolic_cost.published.inputs import read_inputs
+    from symbolic_cost.published.inputs import of_file, read_inputs
 
     publication(name)
     if formulas and not formulas_of(name):
         raise InputError(f"--formulas is not read: {name} offers none, only numbers")
-    result = reproduce(name, None if inputs is None else read_inputs(inputs))
+    with of_file(inputs):
+        result = reproduce(name, None if inputs is None else read_inputs(inputs))
     known = formulas_of(name) if formulas else {}
     if out.form == "json":
         out.text(reproduction_json(result, known))

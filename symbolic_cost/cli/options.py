@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Options = dict[str, Any]
 
-_OF_A_FILE = {"precision", "recompute", "schedule", "optimizer", "offload", "layout"}
+_OF_A_FILE = {"precision", "recompute", "schedule", "optimizer", "offload", "layout", "train"}
 """Options that a launch file may say; what the user did not type is not the user's word."""
 
 
@@ -226,13 +226,14 @@ def _line(options: Options, before: Options) -> Options:
     """Return what a sweep varies, of a model and how it is trained."""
     from symbolic_cost.explore.lines import Line, comma_separated
     from symbolic_cost.explore.sweep_run import Wanted
+    from symbolic_cost.jobs.launch_files import strategy_of_file
 
     model, choices, trained = (before.pop(name) for name in ("model", "choices", "trained"))
     batch, bound = trained.pop("global_batch"), "none" if options.pop("yes") else "usual"
     columns, texts = options.pop("columns"), (*options.pop("vary"), *options.pop("more"))
     line = Line(
         make=lambda strategy: replace(choices, strategy=strategy).job(model, **trained),
-        strategy=choices.strategy or _of_file(model),
+        strategy=choices.strategy or strategy_of_file(model),
         texts=texts,
         gpus=options.pop("gpus"),
         batch=batch,
@@ -240,17 +241,6 @@ def _line(options: Options, before: Options) -> Options:
         bound=bound,
     )
     return {"line": line}
-
-
-def _of_file(model: str) -> str:
-    """Return the strategy of a launch file; none of other models, or of one that is refused."""
-    from symbolic_cost.jobs.launch_files import launched
-
-    file = launched(model)
-    try:
-        return "" if file is None else file.recipe.strategy
-    except InputError:  # told by who makes the job
-        return ""
 
 
 def _searched(options: Options, _: Options) -> Options:

@@ -33,7 +33,7 @@ def export(
     from symbolic_cost.emit.code import source
     from symbolic_cost.jobs.code_export import source_of
 
-    names = [name.strip() for name in costs.split(",") if name.strip()]
+    names = [name.strip() for name in costs.split(",")]
     symbols = [name.strip() for name in free.split(",") if name.strip()]
     what = source_of(choices.job(model, **trained), names, free=symbols, **tested)
     Output("table", file).text(source(what, language))
@@ -165,12 +165,14 @@ def megatron(*, inputs: str | None, corrected: bool, out: Output) -> None:
 
     For example: symbolic-cost report megatron --inputs run.json
     """
-    from symbolic_cost.published.inputs import read_inputs
+    from symbolic_cost.published.inputs import of_file, read_inputs
     from symbolic_cost.published.megatron_report import PUBLISHED_INPUTS
     from symbolic_cost.published.megatron_report import report as printed
 
     chosen = PUBLISHED_INPUTS if inputs is None else read_inputs(inputs)
-    out.text(printed(chosen, corrected=corrected))
+    with of_file(inputs):
+        text = printed(chosen, corrected=corrected)
+    out.text(text)
 
 
 report.add_command(run)

@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from symbolic_cost.checking import checked
 from symbolic_cost.conventions.token_questions import (
     AMONG_PRODUCTS,
     Causal,
@@ -38,6 +39,7 @@ from symbolic_cost.reading import package_data, toml_record
 from symbolic_cost.records import dataclass
 
 
+@checked
 @dataclass(frozen=True)
 class TokenConventions:
     """One answer per question on the FLOP of a token.

@@ -42,11 +42,12 @@ def _subject(setup: Setup) -> Subject:
     sizes = [setup.model.sizes[axis.name] for axis in setup.model.placed(At(Role.TOKEN))]
     known = [_integer(setup, size) for size in sizes]
     longest = max((_LONG if one is None else one for one in known), default=_LONG)
+    given = {**model.fixed, **setup.numbers}
     facts = Facts(
         model=model.name,
         machine=machine.name,
         capacity=None if machine.room is None else float(machine.room),
-        numbers=tuple((name, str(number)) for name, number in setup.numbers.items()),
+        numbers=tuple((name, str(number)) for name, number in given.items()),
         length=None if longest == _LONG else longest,
         experts=len(model.placed(At(Role.EXPERT))),
         blocks=_integer(setup, block_count(model)),

@@ -94,7 +94,7 @@ def _with_names(strategy: str, names: Iterable[str]) -> str:
 
 def comma_separated(text: str) -> list[str]:
     """Return the names in a text."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    return [name.strip() for name in text.split(",")] if text.strip() else []
 
 
 def sheet(done: Outcome, title: str) -> Sheet:

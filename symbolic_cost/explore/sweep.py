@@ -17,7 +17,7 @@ from symbolic_cost.jobs.job import Job
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS, MOST, MOST_EVER = 10**6, 10**10, 2**60
+MOST_ROWS, MOST, MOST_EVER = 10**6, 10**8, 2**60
 """Candidates beyond which all rows, or the best of them, are asked for on purpose; and the end."""
 
 
@@ -156,7 +156,9 @@ def bounded(
     size = own.words.size * own.outer.size * own.inner.size
     most = MOST_EVER if yes else MOST_ROWS if few else MOST
     if size > most:
-        wait = f"{size:.3g} candidates, which take {_duration(size * _SECONDS)}"
+        axes = (axis for grid in (own.words, own.outer, own.inner) for axis in grid.axes)
+        varies = " x ".join(f"{axis.name} ({len(axis.choices):,})" for axis in axes)
+        wait = f"{varies}: {size:.3g} candidates, which take {_duration(size * _SECONDS)}"
         more = "ask for the best (top), a file (out), or say yes" if few else "say yes"
         ways = "vary less" if yes else f"{more} if this is meant"
         raise InputError(f"{wait}; up to {most:.0e} are accepted: {ways}")

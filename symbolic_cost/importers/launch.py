@@ -1,5 +1,6 @@
 """From launch files to a recipe: formats told apart by their keys, several files joined."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
@@ -10,7 +11,9 @@ from typing import Any
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.importers import script, tree
 from symbolic_cost.importers.meaning import COMPLETIONS
+from symbolic_cost.importers.quotes import check_quotes
 from symbolic_cost.importers.recipe import MODEL_RANKS, Entry, Recipe
+from symbolic_cost.importers.tuning import base
 from symbolic_cost.models.configfile import LARGEST_FILE, Document
 from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.sources import document
@@ -48,7 +51,7 @@ def _format(record: Mapping[str, Any]) -> Format:
 
 _FORMATS = {name: _format(one) for name, one in package_data("importers/formats.toml").items()}
 MEGATRON = _FORMATS["MEGATRON"]
-TORCHTITAN, VLLM = _FORMATS["TORCHTITAN"], _FORMATS["VLLM"]
+DEEPSPEED, TORCHTITAN, VLLM = _FORMATS["DEEPSPEED"], _FORMATS["TORCHTITAN"], _FORMATS["VLLM"]
 PUBLISHED = _FORMATS["PUBLISHED"]
 """A published model: taken as it is."""
 
@@ -76,6 +79,7 @@ def recipe(*paths: str | Path) -> Recipe:
     """
     draft = _Draft()
     for path in map(Path, paths):
+        draft.folders[path.name] = path.parent
         try:
             known, entries = _read(path)
             if known is PUBLISHED:
@@ -113,6 +117,7 @@ def is_launch_file(path: str | Path) -> bool:
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:
     text = read_text(path, LARGEST_FILE, path.name)
     if path.suffix in _SCRIPTS or text.startswith("#!"):
+        check_quotes(text, path.name)
         return _recognised(path.name, script.entries(text, path), (MEGATRON,))
     published = (PUBLISHED,) if path.suffix == ".json" else ()  # others may name a class so
     return _recognised(path.name, tree.entries(text, path.name), (*TREES, *published))
@@ -159,6 +164,7 @@ class _Draft:
     unread: list[Entry] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
     formats: dict[str, None] = field(default_factory=dict)
+    folders: dict[str, Path] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def take(self, published: Document) -> None:
@@ -266,12 +272,34 @@ class _Draft:
             said = f"{entry.where}: {quote(entry.value)} is not accepted: " if entry else ""
             self.problems.append(f"{said}{problem}")
 
+        named = self.origins.get("said.base")
+        if named is not None:
+            own = [t for t, one in self.origins.items() if one.file == named.file]
+            for target in (t for t in own if t.startswith("config.")):
+                refuse(target, f"{named.value} says the model: leave one of the two out")
+            base(self.values, self.folders[named.file], refuse)
+        beside = self.origins.get("said.deepspeed")
+        if beside is not None and isinstance(beside.value, str):  # the name of a file
+            self._read_beside(beside, refuse)
         for name in self.formats if not self.problems else ():
             if name in COMPLETIONS:
                 COMPLETIONS[name](self.values, refuse)
         if "degrees.cp" in self.origins:
             for name in ("ring", "ulysses"):
                 self.origins.setdefault(f"degrees.{name}", self.origins["degrees.cp"])
+
+    def _read_beside(self, named: Entry, refuse: Callable[[str, str], None]) -> None:
+        """Read the file that a setting names, unless one of its format is given."""
+        if DEEPSPEED.name in self.formats:
+            return
+        path = self.folders[named.file] / named.value
+        if not os.path.isfile(path):  # noqa: PTH113 - Path raises for long names
+            refuse("said.deepspeed", "no such file lies beside: give it as well")
+            return
+        try:
+            self.add(*_read(path))
+        except InputError as error:
+            self.problems += error.problems
 
     def part(self, name: str) -> dict[str, Any]:
         """Return the values below a name."""

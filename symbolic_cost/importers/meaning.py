@@ -21,13 +21,9 @@ from symbolic_cost.importers.megatron import (
     recomputed,
     settings,
 )
+from symbolic_cost.importers.sharding import FSDP, STATES, UPDATED, WEIGHTS, shards_of_fsdp
+from symbolic_cost.importers.tuning import TUNERS
 from symbolic_cost.models.fields import is_size
-
-_WEIGHTS = 3
-"""The ZeRO stage that shards weights."""
-
-_UPDATED = "weight_gradient,master_weight,optimizer"
-_STATES = f"weight,{_UPDATED}"
 
 
 def deepspeed(values: Values, refuse: Refuse) -> None:
@@ -54,8 +50,8 @@ def deepspeed(values: Values, refuse: Refuse) -> None:
     if values.get("run.optimizer") == "sgd" and said.get("momentum"):
         values["run.optimizer"] = "momentum"
     stage = values.get("degrees.zero", 0)
-    hosted = {"optimizer": "master_weight,optimizer" if stage == 1 else _UPDATED}
-    if stage == _WEIGHTS:  # other stages do not read it
+    hosted = {"optimizer": "master_weight,optimizer" if stage == 1 else UPDATED}
+    if stage == WEIGHTS:  # other stages do not read it
         hosted["weights"] = "weight"
     offloaded = [what for name, what in hosted.items() if said.get(name) in ("cpu", "nvme")]
     if offloaded and stage == 0:
@@ -93,9 +89,9 @@ def accelerate(values: Values, refuse: Refuse) -> None:
     """
     said = settings(values)
     kind = str(said.get("kind", ""))
-    sharding = {"FSDP": _WEIGHTS, "DEEPSPEED": _WEIGHTS - 1}
+    sharding = {"FSDP": WEIGHTS, "DEEPSPEED": WEIGHTS - 1}
     if kind != "DEEPSPEED":
-        _shards_of_fsdp(values, said, refuse)
+        shards_of_fsdp(values, said, refuse)
     if kind in sharding:
         values.setdefault("degrees.zero", sharding[kind])
     elif not _OTHER_KINDS.fullmatch(kind):
@@ -112,7 +108,7 @@ def accelerate(values: Values, refuse: Refuse) -> None:
         sharded = kind == "FSDP"  # gradients are reduced in what it computes in
         values["run.policy"] = "bf16-accelerate" if sharded else "bf16-fsdp"  # or fp16's as many
     if said.get("offload") is True:
-        values["run.offload"] = _STATES
+        values["run.offload"] = STATES
 
 
 def _deepspeed_of_accelerate(values: Values, refuse: Refuse) -> None:
@@ -132,38 +128,6 @@ def _megatron_of_accelerate(values: Values, said: Values, refuse: Refuse) -> Non
     values |= {"run.stack": OWN_LOSS, "run.overlap": hidden(values, said)}
     if said.get("hosted") is True:
         values["run.offload"] = "master_weight,optimizer"
-
-
-_FSDP: Mapping[str, Mapping[str, int]] = {
-    "FULL_SHARD": {"degrees.zero": _WEIGHTS},
-    "SHARD_GRAD_OP": {"degrees.zero": _WEIGHTS, "degrees.reshard": 1},
-    "NO_SHARD": {"degrees.zero": 0},
-    "HYBRID_SHARD": {"degrees.zero": _WEIGHTS},
-    "HYBRID_SHARD_ZERO2": {"degrees.zero": _WEIGHTS, "degrees.reshard": 1},
-}
-"""What FSDP shards; all but one keep weights in shards between steps."""
-
-
-def _shards_of_fsdp(values: Values, said: Values, refuse: Refuse) -> None:
-    """Say what FSDP shards; hybrid, it does so within a machine, and machines keep copies.
-
-    Source: github.com/pytorch/pytorch, torch/distributed/fsdp/api.py, ShardingStrategy.
-    """
-    named = {key: str(said[key]) for key in ("sharding", "after") if key in said}
-    wrong = [key for key, name in named.items() if name not in _FSDP]
-    for key in wrong:
-        refuse(f"said.{key}", f"{', '.join(_FSDP)} are read")
-    if wrong or not named:
-        return
-    name, *others = named.values()
-    if others and _FSDP[name] != _FSDP[others[0]]:
-        refuse("said.sharding", "fsdp_reshard_after_forward says otherwise")
-    values |= _FSDP[name]
-    hybrid = any("HYBRID" in one for one in (name, *others))
-    if hybrid and is_size(said.get("machines")):
-        values.setdefault("degrees.replicas", said["machines"])
-    elif hybrid:
-        refuse("said.sharding", "num_machines says how many keep copies: give it")
 
 
 def nanotron(values: Values, refuse: Refuse) -> None:
@@ -189,7 +153,7 @@ def calculon(values: Values, refuse: Refuse) -> None:  # noqa: ARG001 - as its n
     said = settings(values)
     if is_size(said.get("chunks")) and said["chunks"] > 1:
         values["run.chunks"] = said["chunks"]
-    hosted = {"weights": "weight", "activations": "saved", "optimizer": _UPDATED}
+    hosted = {"weights": "weight", "activations": "saved", "optimizer": UPDATED}
     offloaded = [what for name, what in hosted.items() if said.get(name) is True]
     if offloaded:
         values["run.offload"] = ",".join(offloaded)
@@ -241,7 +205,7 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
         refuse("said.schedule", f"{', '.join(named)} and Interleaved1F1B are read")
     _titan_stages(values, said, refuse)
     if said.get("offload") is True:
-        values["run.offload"] = _STATES
+        values["run.offload"] = STATES
 
 
 _ENDS = ("first_less", "last_less")
@@ -254,7 +218,7 @@ def _titan_shards(values: Values, said: Values, refuse: Refuse) -> None:
     if after not in stays:
         refuse("said.regathers", f"{', '.join(stays)} are read")
     elif values.get("degrees.zero") and stays[after]:
-        values |= _FSDP["SHARD_GRAD_OP"]
+        values |= FSDP["SHARD_GRAD_OP"]
 
 
 def _titan_chunks(values: Values, said: Values, schedule: str, refuse: Refuse) -> int:
@@ -313,5 +277,6 @@ COMPLETIONS: Mapping[str, Callable[[Values, Refuse], None]] = {
     "torchtitan": torchtitan,
     "Calculon": calculon,
     "llm-analysis": lambda values, _: padded(values),
+    **TUNERS,
 }
 """By the name of a format."""

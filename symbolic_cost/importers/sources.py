@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from symbolic_cost.errors import quote
+from symbolic_cost.importers.quotes import check_quotes
 from symbolic_cost.importers.recipe import Entry
 from symbolic_cost.models.configfile import LARGEST_FILE
 from symbolic_cost.reading import read_text
@@ -87,7 +88,9 @@ def sourced(text: str, path: Path) -> Lines:
                 yield file.name, number, line
             else:
                 taken.append(other)
-                yield from lines(read_text(other, LARGEST_FILE, other.name), other)
+                inside = read_text(other, LARGEST_FILE, other.name)
+                check_quotes(inside, other.name)
+                yield from lines(inside, other)
 
     return Lines(path.name, tuple(lines(text, path)), tuple(unread))
 

@@ -121,7 +121,9 @@ def _flattened(node: Any, prefix: str, file: str, depth: int) -> Iterator[Entry]
         elif value.id == "scalar":
             yield Entry(name, _value(value, f"{file}: line {line}, key {quote(name)}"), line, file)
         else:
-            yield Entry(name, "[...]", line, file)
+            alone = all(one.id == "scalar" for one in value.value)
+            listed = ",".join(one.value for one in value.value) if alone else "[...]"
+            yield Entry(name, listed, line, file)
 
 
 def _referred(settings: tuple[Entry, ...]) -> Iterator[Entry]:

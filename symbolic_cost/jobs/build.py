@@ -17,6 +17,7 @@ from symbolic_cost.jobs.numbers import twice
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.kernels import Attention, kernel, running
+from symbolic_cost.models.lengths import of_length
 from symbolic_cost.ops.graph import ALL, Model
 from symbolic_cost.ops.recompute import Recompute, recompute_policy
 from symbolic_cost.parallel.catalogue import GATHERING, STRATEGIES
@@ -24,7 +25,8 @@ from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
+from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.records import replace
 from symbolic_cost.symbols import GLOSSARY
 from symbolic_cost.systems.machines import Machine
@@ -102,10 +104,15 @@ USUAL_PRECISION = "usual"
 """The precision of the stack."""
 
 
-def modelled(model: Modelled) -> Model:
-    """Return the model that a name, a configuration's path or a family stands for."""
+def modelled(model: Modelled, numbers: Mapping[str, int | Fraction] | None = None) -> Model:
+    """Return the model that a name, a configuration's path or a family stands for.
+
+    Args:
+        model: that is meant.
+        numbers: by symbol name; one whose ops depend on its length is declared for that.
+    """
     if isinstance(model, str):
-        return named_model(model)
+        return of_length(lambda shape: named_model(model, shape=shape), numbers or {})
     declared = model if isinstance(model, Model) else _declared_by(model)
     if not isinstance(declared, Model):
         raise InputError(f"{type(model).__name__} is no model: a name, a path or GPT() is accepted")
@@ -133,11 +140,12 @@ def setup(
     refuse(_no_option(name, options[name]) for name in options if name not in accepted)  # type: ignore[literal-required]
     file = launched(model)
     if file is not None:
-        model, numbers = file.model(), file.numbers(numbers or {}, options.get("schedule"))
+        numbers = file.numbers(numbers or {}, options.get("schedule"))
+        model = of_length(file.model, numbers)
         options = file.options(options, numbers)  # type: ignore[assignment]  # keys of Options
         strategy = strategy or file.recipe.strategy
     problems = Problems()
-    declared = problems.attempt(_learning, model, options.get("train"))
+    declared = problems.attempt(_learning, model, options.get("train"), numbers)
     mesh = problems.attempt(_named, parse_strategy, strategy)
     counting = problems.attempt(_named, preset, options.get("conventions", "standard"))
     machine = problems.attempt(_named, find_machine, options.get("system"))
@@ -175,9 +183,11 @@ def _no_option(name: str, option: object) -> str:
     return refused
 
 
-def _learning(model: Modelled, train: str | None) -> Model:
+def _learning(
+    model: Modelled, train: str | None, numbers: Mapping[str, int | Fraction] | None
+) -> Model:
     """Return the model, of which only some weights may be trained."""
-    declared = modelled(model)
+    declared = modelled(model, numbers)
     learning = declared if train is None else _training_only(declared, train)
     if learning.unread and learning.trains != ALL and "frozen:" not in learning.trains:
         raise InputError(f"train {learning.trains}: bytes of frozen weights: {learning.unread}")

@@ -15,6 +15,7 @@ from symbolic_cost.costs import COSTS, named_cost
 from symbolic_cost.emit.code import Example, Source
 from symbolic_cost.errors import InputError, Problems, SymbolicCostError, unknown
 from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.numbers import twice
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.parallel.moments import peak
@@ -57,8 +58,9 @@ def source_of(
     Raises:
         InputError: every name that is unknown, or a number of tests that is none.
     """
-    names, open_names = tuple(dict.fromkeys(costs)), tuple(free)
+    names, open_names = tuple(costs), tuple(free)
     problems = Problems()
+    problems.texts += [*twice("costs", names), *twice("free", open_names)]
     problems.texts += [unknown("cost", name, EXPORTED) for name in names if name not in EXPORTED]
     problems.texts += [
         unknown("symbol", name, GLOSSARY) for name in open_names if name not in GLOSSARY

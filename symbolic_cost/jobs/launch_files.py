@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, quote
+from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.strategy import Strategy
@@ -30,7 +31,7 @@ _PRECISIONS: Mapping[str, tuple[object, ...]] = {
     "fp16-mixed": ("fp16", "16", 16, "16-mixed", "float16"),
     "fp32": ("fp32", "32", 32, "float32"),
 }
-_SAME = ("optimizer", "offload", "attention", "schedule", "layout")
+_SAME = ("optimizer", "offload", "attention", "schedule", "layout", "train")
 """Options that importers say as `job` takes them."""
 
 _CHOSEN = {
@@ -67,11 +68,11 @@ class Launched:
 
         return recipe(self.path)
 
-    def model(self) -> Model:
+    def model(self, shape: Shape = TRAINING) -> Model:
         """Declare the model; a vocabulary that the file leaves out stays the symbol V."""
         keys = ", ".join(dict.fromkeys(self.recipe.open))
         notes = (f"not read of {Path(self.path).name}: {keys}",) if keys else ()
-        return replace(self.recipe.model(), name=self.path, notes=notes)
+        return replace(self.recipe.model(shape), name=self.path, notes=notes)
 
     def numbers(
         self, written: Mapping[str, int | Fraction], schedule: object = None
@@ -220,6 +221,15 @@ def launched(model: object) -> Launched | None:
     from symbolic_cost.importers.launch import is_launch_file
 
     return Launched(model) if is_launch_file(model) else None
+
+
+def strategy_of_file(model: str) -> str:
+    """Return the strategy of a launch file; none of other models, or of one that is refused."""
+    file = launched(model)
+    try:
+        return "" if file is None else file.recipe.strategy
+    except InputError:  # told by who makes the job
+        return ""
 
 
 def count(

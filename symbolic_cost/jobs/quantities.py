@@ -13,6 +13,7 @@ from symbolic_cost.conditions import check
 from symbolic_cost.costs import COSTS, named_cost
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.jobs.job import Job
+from symbolic_cost.jobs.setup import refuse_fixed
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import CostTable
 from symbolic_cost.numeric.binding import check_values
@@ -125,9 +126,9 @@ def moves_microbatches(run: Job, by: str) -> bool:
 
 
 def is_made_anew(it: Quantity, by: str) -> bool:
-    """Tell whether another size makes another job: its microbatches or the degrees of its step."""
+    """Tell whether another size makes another job: microbatches, degrees of a step, ops."""
     degree = it.name == "step" and by in it.run.strategy.symbols()
-    return degree or moves_microbatches(it.run, by)
+    return degree or by in it.run.model.fixed or moves_microbatches(it.run, by)
 
 
 def refuse_moved(it: Quantity, by: str) -> None:
@@ -137,6 +138,7 @@ def refuse_moved(it: Quantity, by: str) -> None:
             f"with another {by} a global batch of {it.run.global_batch} makes other microbatches: "
             "bind M instead, or ask for the optimum"
         )
+    refuse_fixed(it.run.model, by)
     if is_made_anew(it, by):
         raise InputError(f"with another {by} a step is another chain: ask for the optimum")
 

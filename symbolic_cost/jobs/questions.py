@@ -31,9 +31,10 @@ from symbolic_cost.jobs.quantities import (
     resized,
     unit_of,
 )
+from symbolic_cost.jobs.setup import refuse_fixed
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import exact, symbol
+from symbolic_cost.symbols import b, exact, symbol
 
 MOST_SYMBOLS = 80
 """Symbols and numbers of the longest formula that is shown in a table."""
@@ -192,9 +193,15 @@ class Best:
         return Sheet(title, columns, tuple(rows), (*notes, *header(run)))
 
 
+_MOST = 10_000
+
+
 def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
     """Return where a quantity of a job is least: in closed form, and among integers."""
     problems = Problems()
+    if len(candidates) > _MOST:
+        told = f"{len(candidates):,} candidates: at most {_MOST:,} are looked at"
+        problems.texts.append(f"range {candidates[0]}:{candidates[-1]}: {told}")
     it = problems.attempt(quantity, run, of)
     variable = problems.attempt(symbol, degree_names().get(by, by))
     problems.refuse()
@@ -226,7 +233,8 @@ def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
 def _rebuilt(run: Job, it: Quantity, by: str, candidates: range) -> Best:
     """Look at jobs of their own, where microbatches or degrees of a step follow from a size."""
     values: dict[int, Fraction] = {}
-    for size in candidates:
+    whole = run.global_batch if by == b.name else None
+    for size in (one for one in candidates if whole is None or whole % one == 0):
         try:
             own = resized(run, by, size)
             if is_legal(own, own.values):
@@ -287,6 +295,7 @@ def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
 def branch_sheet(run: Job, name: str, by: str) -> Sheet:
     """Tabulate the derivative of a quantity, branch by branch with its condition."""
     it = quantity(run, name)
+    refuse_fixed(run.model, by)
     if it.expr is None:
         raise InputError(f"{name} is a chain of definitions: --at the numbers of a job instead")
     rows: list[tuple[Cell, ...]] = []

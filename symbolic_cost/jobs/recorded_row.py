@@ -230,6 +230,9 @@ class RowRead:
             self.assumed.append("no software stack is named")
         if stack == "torchtitan" and "torch.compile" in self.cells.get("assumed", ""):
             return "torchtitan-compiled"
+        many = _DATA["blocking"]
+        if many["word"] in framework and number_in(self.cells.get("gpus", "1")) >= many["gpus"]:
+            return str(many["stack"])
         return stack
 
     def _precision(self) -> str:

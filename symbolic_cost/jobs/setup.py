@@ -25,7 +25,7 @@ from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
 from symbolic_cost.ledger import CostTable, Row
 from symbolic_cost.models.kernels import Attention, Running, running
 from symbolic_cost.models.positions import position_tables
-from symbolic_cost.numeric.binding import bind
+from symbolic_cost.numeric.binding import bind, check_values
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.communication import sent_by_cluster, sent_by_rank
 from symbolic_cost.parallel.coverage import Repeated
@@ -77,13 +77,26 @@ class Setup(NotebookTable):
     def __post_init__(self) -> None:
         """Check numbers against the model, the strategy and each other."""
         rates = RATES if self.machine is not None and self.machine.name == "symbolic" else ()
-        numbers = checked_numbers(self.model, self.strategy, self.numbers, rates)
+        given = self._declared_for(self.numbers)
+        numbers = checked_numbers(self.model, self.strategy, given, rates)
         object.__setattr__(self, "numbers", numbers)
         object.__setattr__(self, "strategy", self.strategy.numbered(numbers))
         object.__setattr__(self, "strategy", self._sharing_heads())
         self.structure.checked(self.stage)
         if self.global_batch is not None:
             check_count("global batch", self.global_batch)
+
+    def _declared_for(self, numbers: Mapping[str, int | Fraction]) -> Mapping[str, int | Fraction]:
+        """Have the model declared for the numbers that it depends on; return all others."""
+        fixed, declare = self.model.fixed, self.model.at
+        given = {name: number for name, number in numbers.items() if name in fixed}
+        check_values(given)
+        if declare is not None and given and given != fixed:
+            from symbolic_cost.models.training import training
+
+            own = training(declare({**fixed, **given}), self.model.trains)
+            object.__setattr__(self, "model", own)
+        return {name: number for name, number in numbers.items() if name not in fixed}
 
     def _sharing_heads(self) -> Strategy:
         """Return the strategy; ranks beyond the key/value heads share these, where both are known.
@@ -111,7 +124,8 @@ class Setup(NotebookTable):
     @cached_property
     def values(self) -> Mapping[str, int | Fraction]:
         """Every known number by symbol name: of the model, of the strategy, and as given."""
-        return {**self.model.bindings, **self.strategy.bindings(), **self.numbers}
+        own = {**self.model.bindings, **self.model.fixed}
+        return {**own, **self.strategy.bindings(), **self.numbers}
 
     @cached_property
     def counted_values(self) -> Mapping[str, int | Fraction]:
@@ -274,3 +288,9 @@ def needed_machine(setup: Setup, what: str) -> Machine:
     if setup.machine is None:
         raise InputError(f"{what} needs a machine: --system h100, or system='h100' in Python")
     return setup.machine
+
+
+def refuse_fixed(model: Model, by: str) -> None:
+    """Refuse to take a cost as a function of a symbol that the model's ops depend on."""
+    if by in model.fixed:
+        raise InputError(f"with another {by}, {model.name} has other ops: one number is accepted")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symbolic_cost import symbols
+from symbolic_cost.checking import checked
 from symbolic_cost.conditions import check
 from symbolic_cost.errors import InputError
 from symbolic_cost.grouping import grouped
@@ -86,6 +87,7 @@ def _slowness(cluster: Cluster | None) -> dict[str, float]:
     return {f"{SLOWNESS}.{kind}": 1.0 for kind in KINDS} | fitted
 
 
+@checked
 @dataclass
 class Steps:
     """Steps of jobs, structures derived once."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import isqrt, prod
 
+from symbolic_cost.errors import InputError
 from symbolic_cost.layers.conv import Activation, BatchNorm, Chain, Depthwise, Layer, Maps, Trail
 from symbolic_cost.layers.maps import Mix, Residual, attended, deep
 from symbolic_cost.layers.upsampling import Grid
@@ -109,6 +110,8 @@ class Projected:
             if part == "v" or (part == "q" and old != places):
                 axes = (batch, channel, *places)
                 trail.pointwise(f"{name}.{part}_same", "copy", axes=axes, laid=old)
+            if 1 in (trail.length(d), prod(map(trail.length, places)) if part == "k" else 0):
+                raise InputError(f"{name}: a sum over one feature or key is no product")
             axes, to = (batch, *places, h, d), f"{name}.{part}"
             made[part] = trail.product(f"{to}_of", trail.at, axes, to=to, bias=self.bias)
         context = attended(name, trail, *made.values())

@@ -6,7 +6,7 @@ Axes: as the trail makes them; n masks.
 from typing import ClassVar
 
 from symbolic_cost.layers.conv import Maps, Trail, under
-from symbolic_cost.ops.declare import einsum
+from symbolic_cost.ops.declare import einsum, softmax
 from symbolic_cost.records import dataclass
 
 
@@ -77,6 +77,42 @@ class Masks:
             many = trail.made(own, "copy", *vectors, axes=axes, laid=laid)
         result = Maps(name, (batch, n, *sides))
         trail.add(einsum(f"{name}.product", f"{at}, {many} -> {result}"), result)
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """The map at hand so many times, one below the other."""
+
+    times: int
+
+    def declare(self, name: str, trail: Trail) -> None:
+        batch, channel, y, x = trail.at.axes
+        tall = trail.new_axis("y", self.times * trail.length(y))
+        trail.pointwise(name, "copy", axes=(batch, channel, tall, x), laid=[y])
+
+
+@dataclass(frozen=True)
+class Heatmaps:
+    """Where the queries at hand look in a map aside: a channel of each head, query below query."""
+
+    heads: int
+    seen: str
+
+    def declare(self, name: str, trail: Trail) -> None:
+        seen, (batch, channel, n) = trail.aside[self.seen], trail.at.axes
+        y, x = seen.axes[2:]
+        # Every rank needs all heads, whose maps are channels of one convolution.
+        h = trail.new_axis("m", self.heads)
+        d = trail.new_axis("d", trail.length(channel) // self.heads)
+        q = trail.product(f"{name}.query", trail.at, (batch, n, h, d), to=f"{name}.q")
+        k = trail.product(f"{name}.key", seen, (batch, y, x, h, d), to=f"{name}.k")
+        square = f"[{batch} {h} {n} {y} {x}]"
+        scores, shares = f"{name}.scores{square}", f"{name}.p{square}"
+        trail.ops.append(einsum(f"{name}.scored", f"{q}, {k} -> {scores}"))
+        trail.ops.append(softmax(f"{name}.softmax", f"{scores} -> {shares}", row=f"{y} {x}"))
+        tall = trail.new_axis("y", trail.length(n) * trail.length(y))
+        axes = (batch, trail.new_axis("c", self.heads), tall, x)
+        trail.at = trail.made(name, "copy", shares, axes=axes, laid=[h, n, y])
 
 
 _OF_QUERIES = 3

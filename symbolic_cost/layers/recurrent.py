@@ -26,6 +26,11 @@ class Cell(StrEnum):
         """How many products of the width a step makes."""
         return {Cell.RNN: 1, Cell.GRU: 3, Cell.LSTM: 4}[self]
 
+    @property
+    def states(self) -> int:
+        """How many vectors of the width a step takes from the one before."""
+        return 2 if self is Cell.LSTM else 1
+
     def op(self, name: str = "cell") -> Op:
         """Declare the layer from x[b l i] to y[b l o], one kernel over all steps."""
         gates = _GATES[: self.gates]

@@ -46,7 +46,8 @@ class CrossAttention:
         bias: which projections have one.
         width: axis of the memory's width.
         cache: what generation keeps of keys and values.
-        norm: of queries and keys, over all heads, or None.
+        norm: of queries and keys, or None.
+        row: axes along which it normalises; those of all heads if empty.
     """
 
     at: Positions
@@ -57,6 +58,7 @@ class CrossAttention:
     width: str = "e"
     cache: CacheKind = CacheKind.HEADS
     norm: Norm | None = None
+    row: str = ""
 
     def ops(self) -> tuple[Op, ...]:
         at, heads = replace(self.at, key=self.source.key), self.heads.query
@@ -73,7 +75,7 @@ class CrossAttention:
         if self.norm is None or name == "v":
             return (einsum(name, f"{operands} -> {name}{axes}"),)
         heads = self.heads.query if name == "q" else self.heads.key
-        plain, row = f"plain_{name}{axes}", f"{heads} d"
+        plain, row = f"plain_{name}{axes}", self.row or f"{heads} d"
         return (
             einsum(name, f"{operands} -> {plain}"),
             self.norm.op(f"norm_{name}", plain, f"{name}{axes}", row=row),

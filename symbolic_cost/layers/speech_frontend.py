@@ -88,6 +88,8 @@ class Step(Flag):
     """A gradient of the recording is asked for, as wav2vec 2.0 of Transformers does in training."""
     HAND = auto()
     """The normalised channels are handed on besides, features[b r a_q]."""
+    PLAIN = auto()
+    """Channels are projected as they are, without a norm."""
 
 
 @dataclass(frozen=True)
@@ -115,18 +117,15 @@ class Sound:
         raw = "" if ops else "!"
         stream = f"{raw}{tensor.tensor}[b {' '.join(tensor.axes[1:])}]"
         if Step.PROJECT in self.steps:
-            row = tensor.axes[1]
+            row, taken = tensor.axes[1], f"fine[{' '.join(tensor.axes)}]"
+            normed = norm(
+                "norm", f"{stream}, *scale[{row}], *shift[{row}] -> {taken}", "layer_norm", row
+            )
+            if Step.PLAIN in self.steps:
+                taken = f"{tensor.tensor}[{' '.join(tensor.axes)}]"
             ops += [
-                norm(
-                    "norm",
-                    f"{stream}, *scale[{row}], *shift[{row}] -> fine[{' '.join(tensor.axes)}]",
-                    "layer_norm",
-                    row,
-                ),
-                einsum(
-                    "project",
-                    f"fine[{' '.join(tensor.axes)}], *w[{row} e] + *bias[e] -> frames[b y{end} e]",
-                ),
+                *(() if Step.PLAIN in self.steps else (normed,)),
+                einsum("project", f"{taken}, *w[{row} e] + *bias[e] -> frames[b y{end} e]"),
                 view("stream", f"frames[b y{end} e] -> stream[b r e]"),
             ]
             if Step.HAND in self.steps:

@@ -50,6 +50,7 @@ class Preset:
             source=self.source,
             family=self.family,
             routed=self.routed,
+            before=shape.c,
         )
 
 
@@ -127,13 +128,14 @@ CATALOG: dict[str, Preset] = {preset.name: preset for preset in _PRESETS}
 """Every preset by name."""
 
 
-def model(name: str, predicted: int = 0) -> Model:
+def model(name: str, predicted: int = 0, shape: Shape = TRAINING) -> Model:
     """Return a named model, or that of a config.json, of weights or of a graph by its path.
 
     Args:
         name: of the model, or a path.
         predicted: further tokens, each by one more block and the same head; of a model by name that
             has a configuration, or whose family has such a head.
+        shape: what it runs on; a graph has its own.
 
     Raises:
         UnknownNameError: no such model; the closest are offered.
@@ -144,7 +146,7 @@ def model(name: str, predicted: int = 0) -> Model:
     if name.endswith(".json") or is_elsewhere(name) or is_folder(name):
         from symbolic_cost.models.config import from_config
 
-        return replace(from_config(name), name=name)
+        return replace(from_config(name, shape), name=name)
     if is_graph(name):
         from symbolic_cost.models.traced.imported import traced
 
@@ -158,7 +160,7 @@ def model(name: str, predicted: int = 0) -> Model:
             heads = FAMILIES[config["model_type"]].heads
             ends = [head for head in heads if head.endswith("NextN")]
             config = {**config, "architectures": ends, "num_nextn_predict_layers": predicted}
-        return replace(from_config(config), name=name, source=known.source)
+        return replace(from_config(config, shape), name=name, source=known.source)
     if name not in CATALOG:
         raise UnknownNameError(unknown("model", name, [*CATALOG, *configured()], _WORDS))
     preset = CATALOG[name]
@@ -166,7 +168,7 @@ def model(name: str, predicted: int = 0) -> Model:
         from symbolic_cost.models.decoders.families import symbolic
 
         preset = replace(preset, build=partial(symbolic, preset.family, predicted=predicted))
-    return preset.model()
+    return preset.model(shape)
 
 
 def _predicting() -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.scan import Scan
+from symbolic_cost.ops.scan import Recurrent, Scan
 
 UNCHECKED = "saved bytes not checked against PyTorch"
 SCANNED = f"{UNCHECKED}: scans keep every state and decay, where fused kernels keep fewer"
@@ -52,6 +52,10 @@ UNLIKE: Mapping[str, Mapping[str, frozenset[object]]] = {
 """Values of configurations with which a family that is checked keeps other bytes."""
 
 
+BEGUN = "training counts the gradient of a cell's state before its first step, which PyTorch lacks"
+"""What is said of recurrent cells."""
+
+
 def unlike(family: str, values: Mapping[str, object]) -> bool:
     """Return whether a configuration of a family has a value that was not checked."""
     return any(
@@ -63,6 +67,11 @@ def unlike(family: str, values: Mapping[str, object]) -> bool:
 def has_scans(model: Model) -> bool:
     """Return whether layers of a model have a recurrence that is declared step by step."""
     return any(isinstance(op, Scan) for part in model.parts for op in part.ops)
+
+
+def has_cells(model: Model) -> bool:
+    """Return whether layers of a model are recurrent cells; see `BEGUN`."""
+    return any(isinstance(op, Recurrent) for part in model.parts for op in part.ops)
 
 
 def saved_note(

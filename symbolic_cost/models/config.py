@@ -87,7 +87,7 @@ def imported(source: Source, shape: Shape = TRAINING) -> Imported:
             fields.assume(key, f"no part of {named}")
     module, _, function = family.builder.partition(":")
     build: Builder = getattr(import_module(f"{__package__}.{module}"), function)
-    model = replace(build(fields, shape), name=name, family=name)
+    model = replace(build(fields, shape), name=name, family=name, before=shape.c)
     if family.untrained:
         never = re.compile("|".join(family.untrained))
         model = training_all_but(model, lambda *path: never.fullmatch(".".join(path)) is not None)

@@ -72,7 +72,8 @@ def is_folder(source: str) -> bool:
 
 
 def _holds(folder: str, name: str) -> bool:
-    return os.path.isfile(os.path.join(folder, name))  # noqa: PTH113, PTH118 - Path raises for long names
+    here = os.path.join(folder, name)  # noqa: PTH118 - Path raises for long names
+    return folder != "" and os.path.isfile(here)  # noqa: PTH113 - the same
 
 
 def checked(name: str, values: object, text: str = "") -> Document:

@@ -17,7 +17,7 @@ from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.ledger import CostTable, Phase, Quantity
 from symbolic_cost.models.bound import bound
-from symbolic_cost.models.checked import has_scans, saved_note
+from symbolic_cost.models.checked import BEGUN, has_cells, has_scans, saved_note
 from symbolic_cost.models.config import WIDTHS, Imported, imported
 from symbolic_cost.models.configfile import is_elsewhere
 from symbolic_cost.models.fields import is_size, shortened
@@ -40,6 +40,10 @@ QUEUE = At(Role.TOKEN, ("posted", "routed"))
 
 
 _COUNTED = (Quantity.FLOP, Quantity.PARAMETER, Quantity.CACHED, Quantity.SAVED)
+
+
+_PADDED = frozenset({"recurrent_gemma"})
+"""Families that convolve a short prompt as it is; caches of others fill it up to the kernel."""
 
 
 def count(
@@ -81,6 +85,9 @@ def count(
     rules = preset(conventions) if isinstance(conventions, str) else conventions
     b, l = Integer(batch), Integer(seq)
     whole = _declared(source, Shape(b, l, i=Integer(image_tokens)), train)
+    kernel = whole.model.bindings.get("K", 0)
+    if seq < kernel and whole.model_type not in _PADDED:
+        raise InputError(f"seq = {seq}: {kernel} tokens or more are accepted, as the kernel has")
     if image_tokens and not _sees(whole.model):
         raise InputError(
             f"image_tokens = {image_tokens}: {whole.model_type} has no images in its sequences"
@@ -233,7 +240,8 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
         trains=model.model.trains,
         scans=has_scans(model.model),
     )
-    return "; ".join(filter(None, (*model.model.notes, saved))) or None
+    begun = BEGUN if has_cells(model.model) else ""
+    return "; ".join(filter(None, (*model.model.notes, begun, saved))) or None
 
 
 def _declared(

@@ -23,8 +23,8 @@ FUNCTIONS: Mapping[str, str] = MappingProxyType(
         "leaky_relu": "leaky_relu",
         "tanh": "tanh",
         "sigmoid": "sigmoid",
-        "mish": "activation",
-        "hardswish": "activation",
+        "mish": "mish",
+        "hardswish": "hardswish",
     }
 )
 """Functions without weights, by the names that configurations use."""

@@ -7,13 +7,12 @@ from symbolic_cost.ops.declare import Model, Op
 
 WORDS: Mapping[str, tuple[str, ...]] = {
     **{f"{name}_proj": (name,) for name in ("q", "k", "v", "gate", "up", "down")},
-    **dict.fromkeys(("o", "o_proj", "out_proj"), ("attention.proj",)),
+    **dict.fromkeys(("o", "o_proj", "out_proj"), ("attention.proj", "cross.proj")),
     **dict.fromkeys(("c_attn", "qkv_proj", "query_key_value"), ("qkv",)),
     **dict.fromkeys(("lm_head", "embed_out"), ("output.logits", "head.logits")),
     **dict.fromkeys(("embed_tokens", "wte", "word_embeddings"), ("embedding.token",)),
-    "gate_up_proj": ("gate", "up"),
     "c_fc": ("fc1",),
-    "c_proj": ("attention.proj", "mlp.fc2"),
+    "c_proj": ("attention.proj", "cross.proj", "mlp.fc2"),
     "wpe": ("embedding.position",),
     "ln_f": ("norm.norm",),
     "router": ("mlp.router",),
@@ -21,6 +20,14 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "vision_tower": ("vision",),
 }
 """Paths by the names that checkpoints give."""
+
+_INSIDE = {
+    f"{name}_proj": tuple(
+        f"{one}.{name}" for one in ("mlp", "experts", "shared", "residual", "layer")
+    )
+    for name in ("gate", "up", "down")
+}
+"""What these names mean, where more than perceptrons has a product of the tree's name."""
 
 
 def below(paths: Iterable[str], name: str) -> set[str]:
@@ -30,12 +37,18 @@ def below(paths: Iterable[str], name: str) -> set[str]:
     words of checkpoints. For example `block` is a language model's, `vision.block` its tower's.
     """
     listed = tuple(paths)
-    for pieces in ((name,), WORDS.get(name, ())):
-        starting = {p for p in listed if f"{p}.".startswith(tuple(f"{one}." for one in pieces))}
-        inside = {p for p in listed if any(f".{one}." in f".{p}." for one in pieces)}
-        if starting or inside:
-            return starting or inside
-    return set()
+    return _at(listed, (name,)) or _at(listed, _INSIDE.get(name, WORDS.get(name, ())))
+
+
+def in_checkpoints(paths: Iterable[str], name: str) -> bool:
+    """Return whether a name means paths in the words of checkpoints alone."""
+    return name in WORDS and not _at(paths, (name,))
+
+
+def _at(paths: Iterable[str], pieces: Iterable[str]) -> set[str]:
+    listed, starts = tuple(paths), tuple(f"{one}." for one in pieces)
+    starting = {path for path in listed if f"{path}.".startswith(starts)}
+    return starting or {p for p in listed if any(f".{one}" in f".{p}." for one in starts)}
 
 
 def routes(model: Model, op: Op) -> bool:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, ceiling
 
 from symbolic_cost.algebra import add, mul
+from symbolic_cost.axes import Role
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import InputError, looked_up, quote
 from symbolic_cost.models.bound import bound
@@ -269,6 +270,12 @@ def bytes_by_format(model: Model, plain: str, size: int) -> dict[str, Expr]:
                     continue
                 seen.add(key)
                 own = replace(weight, stored=form)
-                each = counter.bytes(own) if form else size * counter.elements(weight.axes)
+                each = size * counter.elements(weight.axes)
+                if form:
+                    experts = [a for a in weight.axes if model.axes[a].role is Role.EXPERT]
+                    matrix = counter.elements(tuple(a for a in weight.axes if a not in experts))
+                    # The last byte of a matrix of an odd number of halves holds one of them.
+                    left = ceiling(form.size * matrix) - form.size * matrix
+                    each = counter.bytes(own) + left * counter.elements(tuple(experts))
                 sums.setdefault(form.name if form else plain, []).append(mul(times, each))
     return {name: add(*terms) for name, terms in sums.items()}

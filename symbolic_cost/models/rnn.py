@@ -1,6 +1,7 @@
 """Recurrent language models: embedding, recurrent layers, output head.
 
 The embedding is as wide as the hidden states; what goes into a layer or the head is dropped out.
+What a layer keeps of a sequence for its next token are s states: its result, and an LSTM's memory.
 """
 
 from sympy import Integer
@@ -9,7 +10,16 @@ from symbolic_cost import symbols
 from symbolic_cost.layers import recurrent
 from symbolic_cost.layers.recurrent import Cell
 from symbolic_cost.models.shape import Shape
-from symbolic_cost.ops.declare import axes, cross_entropy, dropout, einsum, glossary, lookup, view
+from symbolic_cost.ops.declare import (
+    axes,
+    cache,
+    cross_entropy,
+    dropout,
+    einsum,
+    glossary,
+    lookup,
+    view,
+)
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import Part, Place, scope
 
@@ -19,7 +29,8 @@ def declared(cell: Cell, shape: Shape) -> Model:
     token = lookup("token", "!ids[b l]:index, *@token[v i] -> x[b l i]")
     drop = dropout("dropout", "x[b l i] -> dropped[b l i]")
     layer = scope("layer", (cell.op(),), x="dropped", y="made")
-    block = (drop, *layer, view("pass", "made[b l o] -> y[b l i]"))
+    state = cache("state", "made[b l o] -> known[b l o]", kept="b s o")
+    block = (drop, *layer, state, view("pass", "known[b l o] -> y[b l i]"))
     head = (
         drop,
         einsum("logits", "dropped[b l i], *w[v i] + *bias[v] -> logits[b l v]"),
@@ -37,8 +48,9 @@ def declared(cell: Cell, shape: Shape) -> Model:
             "l": shape.l,
             **dict.fromkeys(("i", "o", "m"), symbols.e),
             "n": Integer(cell.gates),
+            "s": Integer(cell.states),
             "v": symbols.V,
         },
         source="zaremba-2014",
-        axes=glossary(recurrent.AXES, axes("v vocabulary")),
+        axes=glossary(recurrent.AXES, axes("v vocabulary, s whole")),
     )

@@ -32,10 +32,10 @@ def _read(source: object) -> Document:
         return source
     if isinstance(source, Mapping):
         return checked("config", source)
-    if not isinstance(source, str | Path):
+    if not isinstance(source, str | Path) or source == "":
         raise InputError(f"{quote(source)} is not a configuration: a path or a mapping is accepted")
     if is_elsewhere(source):
         from symbolic_cost.models.stored.places import elsewhere  # noqa: PLC0415 - few ask for it
 
         return elsewhere(str(source))
-    return read_document(Path(source), Path(source).name)
+    return read_document(Path(source), Path(source).name or str(source))

@@ -10,10 +10,11 @@
 
 A name is the beginning of a path of the model's tree, such as `head` or `block.attention`, else a
 piece of paths, such as `mlp.down` or `q`; the names of checkpoints (`q_proj`) are understood where
-the tree has none of that name.
+the tree has none of that name and checkpoints call no other layer so.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 
@@ -22,7 +23,7 @@ from sympy import Expr, Integer
 from symbolic_cost.errors import InputError, Problems, quote, refuse, unknown
 from symbolic_cost.layers import adapters
 from symbolic_cost.layers.adapters import Adapter, Bottleneck, is_target
-from symbolic_cost.models.paths import below, routes
+from symbolic_cost.models.paths import below, in_checkpoints, routes
 from symbolic_cost.models.quantized import stored_as
 from symbolic_cost.ops.declare import Op, Operand, glossary
 from symbolic_cost.ops.graph import ALL, Model
@@ -52,6 +53,11 @@ def training(model: Model, text: str, *, step: bool = False) -> Model:
     if not isinstance(text, str):
         raise InputError(f"train = {quote(text)}: a text is accepted: {_EXAMPLE}")
     terms = [term.strip() for term in text.split("+")]
+    refuse(
+        f"train: {quote(text)} says {quote(term)} more than once"
+        for term, times in Counter(terms).items()
+        if times > 1
+    )
     if model.trains == "+".join(terms):
         return model
     if terms == [ALL]:
@@ -109,9 +115,11 @@ def _term(text: str) -> _Term:
     method = head if head in _METHODS else ""
     ranks = [word for word in words if method and "=" in word]
     names = tuple(word for word in words if word not in ranks)
+    twice = [name for name, times in Counter(names).items() if times > 1]
     strange = [name for name in names if not re.fullmatch(r"@?\w[\w.-]*", name)]
     problems = [f"train: {quote(text)} names nothing: {_EXAMPLE}"] if not any(names) else []
     problems += [f"train: {quote(n)} is no name of a part, op or weight" for n in strange if n]
+    problems += [f"train: {quote(text)} names {quote(name)} more than once" for name in twice]
     if len(ranks) > 1:
         problems.append(f"train: {quote(text)} gives r more than once")
     rank: Expr = r_a
@@ -221,7 +229,69 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
 
 
 def _linear(model: Model, term: _Term, *, step: bool) -> set[str]:
-    """Return the paths of the linear layers that a term means."""
+    """Return the paths of the linear layers that a term means.
+
+    Raises:
+        InputError: names that nothing has, weights that are read twice, and words of checkpoints
+            that may mean other layers as well.
+    """
     layers = {f"{p.path}.{o.path}": (p, o) for p in model.parts for o in p.ops if is_target(o)}
     inner = {path for path, (p, o) in layers.items() if p.is_block and not routes(model, o)}
-    return _matching(model, term, ("linear layer", layers), {_LINEAR: inner}, step=step)
+    meant = _matching(model, term, ("linear layer", layers), {_LINEAR: inner}, step=step)
+    problems = [
+        f"train: {quote(path)} and {other} share a weight, beside which no adapter is declared"
+        for path in sorted(meant)
+        for other in _again(*layers[path])
+    ]
+    for name in term.names:
+        own = below(layers, name) if in_checkpoints(layers, name) or name == "dense" else set()
+        inside = {path for path in own if not path.startswith("head.")}
+        why = _doubt(model, layers, inside) if inside else ""
+        why = "which may call layers of blocks so" if name == "dense" else why
+        if why:
+            pieces = ", ".join(sorted({".".join(path.split(".")[-2:]) for path in own}))
+            problems.append(f"train: {quote(name)} is a word of checkpoints, {why}: name {pieces}")
+    refuse(problems)
+    return meant
+
+
+def _again(part: Part, target: Op) -> Iterator[str]:
+    """Yield other ops that read the weight of a linear layer."""
+    own = {weight.tensor for weight in target.weights}
+    for op in part.ops:
+        if op is not target and own & {weight.tensor for weight in op.weights}:
+            yield op.path
+
+
+_OTHERWISE = {"bigbird_pegasus"}
+"""Families whose encoder attends as the decoder does where sequences are short, by other names."""
+
+
+def _doubt(model: Model, layers: Collection[str], meant: Collection[str]) -> str:
+    """Return why checkpoints may call other layers so than those that are meant."""
+    encoder, decoder = (_attending(model, side) for side in ("encoder", "decoder"))
+    halves = any(path.endswith(".fc2") for path in meant)
+    doubts = {
+        "some of which hold experts as linear layers and others as one weight": any(
+            ".experts." in path for path in meant
+        ),
+        "which may hold layers of the mixers under it": any(".mixer." in path for path in layers),
+        "some of which hold gates of attention apart and others with its queries": any(
+            path.endswith("attention.gate") for path in layers
+        ),
+        "which may call what attention ends with otherwise": halves
+        and any(path.endswith(".attention.q") for path in layers),
+        "which may call layers of the encoder otherwise": model.family in _OTHERWISE
+        or (bool(encoder and decoder) and encoder != decoder),
+        "which may call a layer of the head so": bool({*layers} & {"head.dense", "head.transform"}),
+        "which may hold layers of a tower under it that is not declared": any(
+            part.path.endswith(".block") and not part.is_block for part in model.parts
+        ),
+    }
+    return next((why for why, holds in doubts.items() if holds), "")
+
+
+def _attending(model: Model, side: str) -> set[str]:
+    """Return the paths of the ops by which blocks of one side attend to their own tokens."""
+    ops = (op for part in model.parts if part.path.startswith(f"{side}.") for op in part.ops)
+    return {op.path for op in ops if op.path.startswith("attention.")}

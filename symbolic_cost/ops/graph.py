@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
+from fractions import Fraction
 from functools import cached_property
 
 from sympy import Expr, Integer, Symbol
@@ -50,6 +51,9 @@ class Model(NotebookTable):
         notes: what of the file that it was read from is not understood.
         routed: groups of experts, and how many of them the experts of a token lie in.
         origin: the model all of whose weights are trained, where this one is made of it.
+        fixed: numbers that its ops depend on, by symbol name, where it is declared for these.
+        at: declares it for others.
+        before: tokens of a sequence that are in the cache before its own.
 
     Raises:
         PatternError: an axis of an op that the glossary lacks.
@@ -70,6 +74,11 @@ class Model(NotebookTable):
     unread: str = ""
     notes: tuple[str, ...] = ()
     routed: tuple[int, int] = (1, 1)
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    before: Expr = Integer(0)
+    at: Callable[[Mapping[str, int | Fraction]], Model] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     def __repr__(self) -> str:
         return f"<Model {self.name}, {len(self.parts)} parts>"
@@ -123,8 +132,10 @@ class Model(NotebookTable):
     def follows(self) -> bool:
         """Whether its tokens follow others in a cache: a step of generation, which nobody trains.
 
-        There are more keys than new tokens.
+        There are more keys than new tokens, or it was declared so, as one that keeps states alone.
         """
+        if self.before != 0:
+            return True
         sides = (
             zip(op.inputs[0].axes, op.outputs[0].axes, strict=True)
             for part in self.parts

@@ -52,6 +52,8 @@ class Part:
         share: of the microbatches that its stage runs, how many pass it: half where they enter at
             both ends of a pipeline.
         chunks: of a stage, among which its repetitions are divided: blocks in a row are of one.
+        layers: which layers its repetitions are, counted from 0, where kinds of them alternate and
+            their order is known.
     """
 
     path: str
@@ -63,6 +65,7 @@ class Part:
     saved_before: tuple[str, ...] = ()
     share: Expr = Integer(1)
     chunks: Expr = Integer(1)
+    layers: tuple[int, ...] = ()
 
     @cached_property
     def runs(self) -> Expr:

@@ -8,6 +8,10 @@ cost follows from the marks.
 For example, of embedding -> 32 blocks -> head with adapters in the blocks alone, the first block
 gets a constant x: its first products have no gradient of x. The other 31 need theirs. The block is
 declared once more for that, as `block.first`, which hands all its streams on to them.
+
+Where kinds of layers alternate and the first that is trained is not of the first kind, as many of
+the others as stand before it have no backward: of linear, linear, full, linear, full with adapters
+in the full ones, the first two; the third linear one has a backward.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from dataclasses import replace
 from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add, mul
+from symbolic_cost.errors import refuse
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.fused import Fused
 from symbolic_cost.ops.graph import Model
@@ -63,27 +68,50 @@ def training_all_but(model: Model, fixed: Callable[[str, str], bool]) -> Model:
 
 
 def training_only(model: Model, learning: frozenset[Key]) -> Model:
-    """Return a model of which these weights alone are trained."""
+    """Return a model of which these weights alone are trained.
+
+    Raises:
+        InputError: kinds of layers that are trained behind others that are not, in no known order.
+    """
     marks = _Marks(learning, dict.fromkeys(_shared(model), False), model.stored)
     flows: dict[str, bool] = {OUTSIDE: True}
+    frozen: dict[str, str] = {}
+    problems: list[str] = []
     parts: list[Part] = []
+    lowest: int | None = None
     for part, sources in zip(model.parts, model.sources.values(), strict=True):
         # A decode step lacks the encoder whose memory it takes; it has no backward either.
         entry = {port: flows.get(source, True) for port, source in sources.items()}
-        flowing = marks.through(part, entry)
         streams = [port for port in part.streams if sources[port] != OUTSIDE]
+        below = 0
+        if part.layers:
+            if lowest is None:
+                lowest = -1 if all(entry[port] for port in streams) else marks.lowest(model.parts)
+            below = sum(layer < lowest for layer in part.layers)
+            entry |= dict.fromkeys(streams, below == 0 and lowest not in part.layers)
+        flowing = marks.through(part, entry)
         starts = not all(entry[port] for port in streams)
-        if part.repeat != 1 and starts and _hands_on(part, flowing):
+        goes_on = below < len(part.layers) if below else _hands_on(part, flowing)
+        if part.repeat != 1 and starts and goes_on:
             first_of = Place.LEADING if part.is_block else Place.END
-            ahead = replace(part, path=f"{part.path}.first", repeat=Integer(1), place=first_of)
+            ahead = replace(
+                part, path=f"{part.path}.first", repeat=Integer(below or 1), place=first_of
+            )
             parts.append(marks.marked(ahead, flowing, of=part))
             takes = {**part.takes, **dict.fromkeys(streams, ahead.path)}
             flowing = marks.through(part, {**entry, **dict.fromkeys(streams, True)})
-            part = replace(part, repeat=part.repeat - 1, takes=takes, place=part.stands)  # noqa: PLW2901 - what is left of it
+            part = replace(part, repeat=part.repeat - ahead.repeat, takes=takes, place=part.stands)  # noqa: PLW2901 - what is left of it
         parts.append(marks.marked(part, flowing, of=part))
         joined = (one.path for one in model.parts if one.joins == part.path)
         handed = _hands_on(part, flowing) or any(flows[path] for path in joined)
         flows[part.path] = handed
+        if part.stands is Place.BLOCK and not part.layers:
+            before = frozen.get(sources.get(part.stream, OUTSIDE), "")
+            frozen[part.path] = before or ("" if handed else part.path)
+            if before and handed:
+                said = f"train: {part.path} learns and {before} does not: which of these layers "
+                problems.append(f"{said}come first is not declared; weights of both are accepted")
+    refuse(problems)
     return replace(model, parts=_without_tables(parts))
 
 
@@ -129,6 +157,15 @@ class _Marks:
             flowing |= {result.tensor: needs for result in op.outputs}
         self.shared |= {name: flowing[name] for name in self.shared if name in flowing}
         return flowing
+
+    def lowest(self, parts: Iterable[Part]) -> int:
+        """Return the first layer that learns, of kinds that alternate; one that is none if none."""
+        learning = [
+            part.layers[0]
+            for part in parts
+            if part.layers and _hands_on(part, self.through(part, dict.fromkeys(part.takes, False)))
+        ]
+        return min(learning, default=sum(len(part.layers) for part in parts))
 
     def marked(self, part: Part, flowing: Mapping[str, bool], of: Part) -> Part:
         """Return a part with everything constant that needs no gradient; see `through`."""

@@ -26,7 +26,15 @@ from symbolic_cost import symbols
 from symbolic_cost.axes import At, Role
 from symbolic_cost.checking import checked
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.parallel.coverage import BATCH_FREE, LATENTS, PATCHES, POOLED, RESIDUAL, Exempt
+from symbolic_cost.parallel.coverage import (
+    BATCH_FREE,
+    LATENTS,
+    PATCHES,
+    POOLED,
+    RESIDUAL,
+    SINGLE_HEADS,
+    Exempt,
+)
 from symbolic_cost.parallel.rules import (
     exchange_heads,
     keep_key_shards,
@@ -90,7 +98,7 @@ STRATEGIES: dict[str, Entry] = {
         meaning="tensor parallel: heads, MLP width and vocabulary",
         meshes={"tp": symbols.m1},
         places={"tp": _INSIDE},
-        leaves=(RESIDUAL, LATENTS, POOLED),
+        leaves=(RESIDUAL, LATENTS, POOLED, SINGLE_HEADS),
         source="shoeybi-2019",
     ),
     "sp": Entry(

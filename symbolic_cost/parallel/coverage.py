@@ -51,6 +51,12 @@ def _pooled(axes: tuple[Axis, ...]) -> bool:
     return Role.HIDDEN in roles and not roles & {Role.TOKEN, Role.KEY_TOKEN}
 
 
+def _projects_one_head(axes: tuple[Axis, ...]) -> bool:
+    made = {Role.HIDDEN, Role.WIDTH}
+    roles = {axis.role for axis in axes}
+    return made <= roles <= made | {Role.BATCH, Role.TOKEN, Role.KEY_TOKEN}
+
+
 def _lacks(*roles: Role) -> Callable[[tuple[Axis, ...]], bool]:
     return lambda axes: all(axis.role not in roles for axis in axes)
 
@@ -78,6 +84,11 @@ SHARED_HEADS = Exempt(
     "shared key/value heads",
     "keys and values of heads that several ranks need",
     lambda axes: any(axis.role is Role.HEAD for axis in axes),
+)
+SINGLE_HEADS = Exempt(
+    "one key/value head",
+    "keys and values of one head, which the query heads of all ranks need",
+    _projects_one_head,
 )
 ELEMENTWISE = Exempt(
     "elementwise",

@@ -215,6 +215,13 @@ def divided(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...], tuple[Par
                     f"pp: blocks {part.path!r} take more than the residual stream of "
                     f"{', '.join(elsewhere)}, which may stand on another stage"
                 )
+        outside = (part for part in model.parts if not part.is_block)
+        ends = {source for part in outside for source in part.takes.values()} & blocks
+        if len(ends) > 1:
+            raise PlacementError(
+                f"pp: model {model.name!r} takes results of the blocks {', '.join(sorted(ends))} "
+                "behind all of them, which may stand on several stages"
+            )
     first = model.parts.index(repeated[0])
     others = tuple(part for part in model.parts[first:] if part not in repeated)
     return model.parts[:first], repeated, others

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import InputError, UnknownNameError, unknown
+from symbolic_cost.errors import InputError, UnknownNameError, quote, unknown
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.reading import package_data
 from symbolic_cost.records import dataclass
@@ -234,8 +234,16 @@ def _numbered(labels: list[str], place: int) -> str:
 
 
 def printed_data(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
-    """Read published/data/NAME, a JSON file unless the name has another suffix."""
-    return package_data(f"published/data/{name}" if "." in name else f"published/data/{name}.json")
+    """Read published/data/NAME, a JSON file unless the name has another suffix.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    file = name if "." in name else f"{name}.json"
+    try:
+        return package_data(f"published/data/{file}")
+    except (OSError, ValueError):
+        raise InputError(f"{quote(name)}: nothing printed is kept under this name") from None
 
 
 def printed_rows(name: str) -> Iterator[dict[str, str]]:

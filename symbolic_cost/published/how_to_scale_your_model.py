@@ -17,7 +17,7 @@ from symbolic_cost.models.catalog import model
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.derive import cost
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.published.cases import Values, Work, numbered
 from symbolic_cost.symbols import b, dp, e, f, l, m1, n

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
@@ -127,3 +128,18 @@ def read_inputs(path: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f'{place}: holds no object; write for example {{"b": 1, "l": 2048}}')
     return values
+
+
+@contextmanager
+def of_file(path: str | None) -> Iterator[None]:
+    """Have refusals of what a file holds name it.
+
+    Raises:
+        InputError: every problem, behind the name.
+    """
+    try:
+        yield
+    except InputError as error:
+        if path is None or any(path in text for text in error.problems):
+            raise
+        raise InputError([f"{quote(path, 200)}: {text}" for text in error.problems]) from None

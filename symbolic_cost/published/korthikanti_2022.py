@@ -22,7 +22,7 @@ from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.declare import Model, Part, Place
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.recompute import FULL, KEEP_ALL, SELECTIVE, Recompute
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.published.contract import Cell, Comparison, compared_within, number, printed_data
 from symbolic_cost.published.inputs import Count, Inputs, Rate
 from symbolic_cost.symbols import B, F_m, R, T_step, V, b, e, exact, h, l, m1, n_layers, pp

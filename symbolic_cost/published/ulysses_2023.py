@@ -19,7 +19,7 @@ from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.declare import Model, Part, einsum, view
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.placement import Placement
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.published.contract import Comparison, compared, printed_data
 from symbolic_cost.published.inputs import Count, Inputs, indivisible
 from symbolic_cost.symbols import e, h, k, l, s1

@@ -14,7 +14,7 @@ from sympy import Expr, Integer, cancel
 from symbolic_cost.conventions.presets import MODEL_FLOP
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.catalog import model
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.published.cases import Values, Work
 from symbolic_cost.symbols import b, cp, e, exact, h, k, l, m1, n_layers, q, s1

@@ -21,8 +21,8 @@ from symbolic_cost.ledger import Quantity
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.declare import Model, Part, einsum
 from symbolic_cost.parallel.memory import Training, memory_table
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.part_memory import STATES
-from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.published.contract import (
     Comparison,

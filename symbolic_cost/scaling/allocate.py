@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.jobs.job import Job, job
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.family import Family
 from symbolic_cost.scaling.law import Law

@@ -144,6 +144,13 @@ class Engine:
 
 def _not_served(name: str, whole: Model, step: Model) -> Iterator[str]:
     """Say which blocks mix positions and keep nothing: these cannot go on from a token."""
+    ops = [op for part in step.parts for op in part.ops]
+    if any(isinstance(op, Recurrent) for op in ops):
+        yield (
+            f"model {name}: serving is known for a cache or a state that ops of a step join; "
+            "a recurrence is one kernel over all steps"
+        )
+        return
     keeping = {part.path for part in step.parts if any(op.caches() for op in part.ops)}
     if not keeping:
         yield f"model {name}: serving is known for models with a cache or a state; it has none"

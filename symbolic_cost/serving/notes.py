@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Integer
 
+from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.shape import TRAINING
 from symbolic_cost.serving.choice import Plan
@@ -76,6 +77,8 @@ def _of_engine(best: Plan) -> Iterator[str]:
     """Say what is assumed of how the engine runs, and one that prefills apart."""
     engine, load = best.sized.engine, best.steady.load
     yield from engine.declare(TRAINING).notes
+    if engine.name in CATALOG and CATALOG[engine.name].note:
+        yield CATALOG[engine.name].note
     engines = [engine] if best.apart is None else [engine, best.apart[0].engine]
     if load.shared:
         yield f"shared prefix: cached once per engine, read {READINGS[engine.reading]}"

@@ -22,7 +22,8 @@ from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import TRAINING
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.lookup import Lookup
-from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
+from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.records import dataclass
 from symbolic_cost.serving.choice import CHUNKS, Choice, Miss, MissedError, Plan
 from symbolic_cost.serving.declared import NEXT, declaring, predicting

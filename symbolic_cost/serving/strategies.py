@@ -8,7 +8,8 @@ from symbolic_cost.errors import refuse
 from symbolic_cost.models.count import ROUTED
 from symbolic_cost.models.inference import Declare
 from symbolic_cost.models.shape import TRAINING
-from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
+from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.systems.machines import Machine
 
 

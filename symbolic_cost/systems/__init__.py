@@ -10,6 +10,7 @@ _HOMES = {
     "calibration": ("Errors", "Measured", "calibrate", "errors_of", "read_rows"),
     "collectives": ("COLLECTIVES",),
     "kernel_fit": ("KERNEL_FORMS", "Fitted", "fit_kernels"),
+    "kernel_tables": ("kernel_fits",),
     "kernels": ("kernels",),
     "machines": ("SYMBOLIC", "Efficiencies", "Figure", "Machine"),
     "overlap": ("FULL",),

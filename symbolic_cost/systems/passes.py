@@ -230,6 +230,7 @@ class StagePasses:
     def _passes(self, stage: Stage, parts: Iterable[tuple[Part, PartTimes]]) -> None:
         """Define the passes; the device idles where the host issues ops more slowly than it works.
 
+        It idles all of the host's time where that waits for every kernel before it issues the next.
         Gradients of inputs and weights are issued together, op by op, unless the schedule parts
         them. What it waits for the host behind a synchronisation is the least of that.
         """
@@ -244,10 +245,17 @@ class StagePasses:
             issued = add(*(part.runs * times.issued[n] for part, times in parts for n in group))
             host = mul(issued, self.setting.timing.device.host, self._slowness)
             waits = add(*(part.repeat * times.waits[n] for part, times in parts for n in group))
-            idle = Max(waits, host - add(*works.values())) if host != 0 else host
+            late = host if self._blocks else Max(waits, host - add(*works.values()))
+            idle = late if host != 0 else host
             works[group[0]] += self.to.add(f"{stage}.{group[0]}.idle", idle)
             for name, work in works.items():
                 self.to.keep(f"{stage}.{name}", work)
+
+    @property
+    def _blocks(self) -> bool:
+        """Whether the host waits for every kernel."""
+        rates = self.setting.timing.rates
+        return rates is not None and rates.stack.launches == "waited for"
 
     @property
     def _slowness(self) -> Expr:

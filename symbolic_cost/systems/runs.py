@@ -19,7 +19,7 @@ from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.microbatch import on_every_rank
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.program.evaluator import Evaluator
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact

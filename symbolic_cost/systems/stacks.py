@@ -98,6 +98,7 @@ class Stack:
         host: in which the host issues one op [s].
         issues: kernels that the host issues one by one: of "all" ops, or of "experts" alone where
             the rest of a block is a CUDA graph.
+        launches: of kernels, "queued" ahead of the device, or "waited for" one by one.
         accumulation: of a microbatch's gradients of weights, as `Making` names it; "none" where
             nothing is known to be there.
         weight_gradients: "kept" from step to step in buffers of their own, or "made" by the first
@@ -135,6 +136,7 @@ class Stack:
     weights: str
     host: Expr
     issues: str
+    launches: str
     accumulation: str
     weight_gradients: str
     loss: str

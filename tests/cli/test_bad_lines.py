@@ -1,5 +1,6 @@
 """Every option of every command with values that it does not take: one short message, exit 2."""
 
+import re
 import time
 from itertools import product
 
@@ -7,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from symbolic_cost.cli import main
+from symbolic_cost.errors import visible
 
 LONG = "9" * 5000
 WORDS = ("", "zz\x1b[2J", "q\u202egp", "__import__('os').getpid()", "../../etc/passwd", "x" * 3000)
@@ -128,6 +130,17 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def _names(line, said):
+    """Tell whether a message has the option that is wrong, or how its value begins."""
+    *_, before, word = ("", *line)
+    shown = visible(repr(word))
+    inside = shown[1:-1].replace(" ", "")
+    pieces = [shown[:24], *inside.split(","), *re.split("[,=]", inside), inside.split("/")[-1]]
+    text = said.replace(" ", "")
+    named = before.startswith("--") and before.replace("-", "") in text.replace("-", "")
+    return named or any(p[:24] in text for p in pieces if len(p) > 1)
+
+
 def refusal(line):
     """Return what is wrong with the answer to a bad line; nothing if all is well."""
     began = time.process_time()
@@ -144,6 +157,7 @@ def refusal(line):
             f"says {said.count(chr(10))} lines": said.count("\n") <= 15,
             f"raw {unprintable[:3]!r}": not unprintable,
             "traceback": "Traceback" not in said,
+            f"names nothing that was written: {said[-300:]!r}": _names(line, said),
             f"takes {took:.0f} s": took < 10,  # a guard against work without end, no measurement
         }.items()
         if not holds

@@ -204,7 +204,8 @@ def test_figures_within_few_powers_of_two_have_ticks(largest):
 def test_parts_add_up():
     for place, job in enumerate(JOBS):
         total = sum(values[place] for values in memory().parts.values())
-        assert total == pytest.approx(float(job.memory().peak), rel=1e-12)
+        held = job.memory().peak + job.memory().fits.beside
+        assert total == pytest.approx(float(held), rel=1e-12)
     for place, job in enumerate(JOBS):
         total = sum(values[place] for values in steps_of_jobs().parts.values())
         assert total == pytest.approx(float(job.time().step), rel=1e-12)

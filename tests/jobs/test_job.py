@@ -11,7 +11,7 @@ from symbolic_cost.models.kernels import Attention, running
 from symbolic_cost.ops.derive import cost as derived
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.moments import moments
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 
 STRATEGY = "tp=8,sp,pp=8,dp=8,zero=1"

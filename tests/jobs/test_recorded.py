@@ -55,6 +55,18 @@ def test_rows_are_jobs(tmp_path):
     assert "unknown model 'deepseek-v9': did you mean deepseek-v3" in found.refused["d"]
 
 
+def test_large_runs_of_bigscience_wait_for_every_kernel(tmp_path):
+    """Those of 320 devices hung otherwise, those of one node did not."""
+    small = BY_SIZES.replace("Megatron-LM", "Megatron-DeepSpeed (BigScience fork)")
+    large = small.replace("b,s,a100-80gb,16", "c,s,a100-80gb,320").replace(
+        ",2,0,4,64,", ",40,0,4,320,"
+    )
+    found = rows(tmp_path, small, large.replace("fp16", "bf16"))
+    names = [run.job.methods.stack.name for run in found.expressed]
+    assert names == ["megatron-deepspeed", "megatron-deepspeed-blocking"]
+    assert found.expressed[1].job.training.precision == "bf16-deepspeed"
+
+
 def test_names_however_they_are_punctuated():
     assert catalogue_name("Llama3-70B") == "llama-3-70b"
     assert catalogue_name("llama3.1-405b") == "llama-3-405b"

@@ -15,7 +15,7 @@ from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.part import Part
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from tests.laws.acted import COPIES, WORDS, act_out
 
 SIZES = {

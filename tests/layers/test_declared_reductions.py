@@ -13,7 +13,7 @@ from symbolic_cost.models.config import from_config
 from symbolic_cost.models.decoders.families import symbolic
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.elementwise import pointwise
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.symbols import b, d_r, h, k, l, n_layers
 
 EXACT = preset("exact")

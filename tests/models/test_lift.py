@@ -133,6 +133,7 @@ FIELDS = [dict(zip("abc", row, strict=True)) for row in ROWS]
     [
         (lambda a, b, c: a, "a"),  # noqa: ARG005
         (lambda a, b, c: 7, "7"),  # noqa: ARG005
+        (lambda a, b, c: 96, "96"),  # noqa: ARG005
         (lambda a, b, c: a * b, "a*b"),  # noqa: ARG005
         (lambda a, b, c: Fraction(a * b, c), "a*b/c"),
         (lambda a, b, c: 2 * b + 1, "2*b + 1"),  # noqa: ARG005

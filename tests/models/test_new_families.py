@@ -157,3 +157,19 @@ def test_experts_of_limited_capacity(length, fine):
     else:
         with pytest.raises(InputError, match="at most 64 tokens are accepted"):
             count(config, 1, length)
+
+
+@pytest.mark.parametrize(
+    ("family", "more"),
+    [
+        ("mamba", {}),
+        ("mamba2", {"num_heads": 2, "n_groups": 1}),
+        ("falcon_mamba", {}),
+        ("lfm2", {"conv_L_cache": 4, "num_attention_heads": 8}),
+    ],
+)
+def test_a_prompt_shorter_than_what_its_cache_convolves_is_refused(family, more):
+    config = {"model_type": family, "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 96}
+    assert count(config | more, seq=4)["flops_fwd"]
+    with pytest.raises(InputError, match="seq = 3: 4 tokens or more are accepted"):
+        count(config | more, seq=3)

@@ -6,7 +6,7 @@ from sympy import Integer
 import symbolic_cost as sc
 from symbolic_cost import symbols
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS, TokenConventions
-from symbolic_cost.conventions.token_questions import Weights
+from symbolic_cost.conventions.token_questions import Causal, Weights, Window
 from symbolic_cost.models.token_flop.per_token import flops_per_token
 
 # torchtitan, pull request 4300: exact values before and after windows were counted.
@@ -141,7 +141,7 @@ def test_ragged_batches_are_sums_of_lengths_and_squares():
 
 def test_windows_as_min_and_as_exact_pairs():
     def pairs(window, causal="full"):
-        rules = {"window": window, "causal": causal, "counted": frozenset()}
+        rules = {"window": Window(window), "causal": Causal(causal), "counted": frozenset()}
         return flops_per_token("gpt-oss-20b", 1000, TokenConventions("w", "w", "w", **rules)).total
 
     per_layer = 6 * 64 * (64 + 64)

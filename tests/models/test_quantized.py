@@ -432,3 +432,12 @@ def test_a_decode_step_reads_weights_as_they_are_stored(tmp_path):
     assert plans.best[0].sized.weights == PLAIN + stored(AWQ)
     with pytest.raises(InputError, match="has no quantization_config"):
         sc.serve_plan("llama-3-8b", weights="stored", **served)
+
+
+def test_the_last_byte_of_a_matrix_is_not_shared():
+    """Transformers has 66,838 bytes of this GPT-Neo, whose products of 33 by 33 have odd sizes."""
+    config = {"model_type": "gpt_neo", "architectures": ["GPTNeoModel"], "hidden_size": 33}
+    config |= {"num_layers": 4, "attention_types": [[["global", "local"], 2]], "vocab_size": 633}
+    config |= {"window_size": 16, "intermediate_size": 32, "num_attention_heads": 1}
+    config |= {"max_position_embeddings": 128, "torch_dtype": "bfloat16"}
+    assert count({**config, "quantization_config": NF4}, 1, 8)["weight_bytes"] == 66838

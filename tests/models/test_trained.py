@@ -31,6 +31,10 @@ ENTRIES = [
     )
     for number, entry in enumerate(TRUTH["entries"])
 ]
+ADAPTED = json.loads(
+    (Path(__file__).parents[1] / "golden" / "torch_adapted.json").read_text(encoding="utf-8")
+)
+"""Adapters at linear layers of Transformers by name; whether what it means is certain."""
 UNTRAINED = json.loads(
     (Path(__file__).parents[1] / "golden" / "untrained.json").read_text(encoding="utf-8")
 )
@@ -106,6 +110,27 @@ def test_a_step_of_the_decoder_lacks_the_encoder_that_is_trained(name, learns, t
     counts = count(config, 1, 64, train=learns)
     assert (counts["params_trained"], counts["flops_train"]) == (trained, flop)
     assert counts["flops_decode"] == count(config, 1, 64)["flops_decode"]
+
+
+@pytest.mark.parametrize(
+    "entry", ADAPTED, ids=lambda e: f"{e['config']['model_type']} {e['learns'].partition(',')[2]}"
+)
+def test_adapters_are_those_of_linear_layers_of_a_name_or_refused(entry):
+    b, l, forward = entry["fwd"]
+    if not entry["answered"]:
+        with pytest.raises(InputError, match=entry["learns"].rpartition(",")[2]):
+            count(entry["config"], b, l, train=entry["learns"])
+        return
+    counts = count(entry["config"], b, l, train=entry["learns"])
+    assert (counts["params"], counts["params_trained"]) == (entry["params"], entry["trained"])
+    assert (counts["flops_fwd"], counts["flops_train"]) == (forward, entry["train"])
+
+
+def test_layers_of_an_unknown_order_are_refused():
+    """Of Zamba's, some Mamba layers stand behind the first that attends."""
+    config = TRUTH_OF_FAMILIES["zamba/a"]["config"]
+    with pytest.raises(InputError, match="come first is not declared; weights of both"):
+        count(config, 1, 64, train="lora:r=2,attention.q")
 
 
 def test_counts_say_what_is_trained():

@@ -31,8 +31,8 @@ from symbolic_cost.ops.placement import WHOLE
 from symbolic_cost.parallel.coverage import RESULTS
 from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.parallel.memory import Training, memory_table
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.part_memory import STATES
-from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 
 APPROVED = Path(__file__).with_name("coverage.txt")

@@ -15,7 +15,7 @@ from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.view import view
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 
 WORDS = replace(

@@ -16,7 +16,7 @@ from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import Part
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import b, e, f, k, l, m1, m2, m3, q, s1
 from tests.parallel.derived import WORDS

@@ -9,7 +9,8 @@ from symbolic_cost.numeric.binding import bind
 from symbolic_cost.parallel.communication import sent_by_cluster
 from symbolic_cost.parallel.memory import memory_table
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
+from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import m1

@@ -11,7 +11,7 @@ from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import Part
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import b as sequences
 from symbolic_cost.symbols import dp, e, ep, l

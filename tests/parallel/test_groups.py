@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.parallel.groups import rank_groups
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 
 MESHES = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(
     lambda degrees: dict(zip(("tp", "cp", "dp", "pp"), degrees, strict=False))

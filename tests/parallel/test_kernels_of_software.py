@@ -7,8 +7,8 @@ import symbolic_cost as sc
 from symbolic_cost.conventions.presets import preset
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training, memory_table
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.software import Software
-from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.symbols import symbol
 
 LLAMA = {

@@ -16,8 +16,8 @@ from symbolic_cost.numeric.binding import bind
 from symbolic_cost.parallel.layout import EVEN, UNEVEN, ends, layout
 from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.pipeline import Pipeline
-from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.systems.records import machine

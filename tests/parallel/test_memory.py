@@ -13,8 +13,8 @@ from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.moments import moments, peak
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.states import OPTIMIZERS, PRECISIONS
-from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.program import lowered
 from symbolic_cost.references import REFERENCES

@@ -7,7 +7,7 @@ from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.catalog import model
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.parallel.microbatch import on_every_rank
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import b, e
 

@@ -5,7 +5,7 @@ import pytest
 import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.decoders.gpt import GPT
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 
 LEVELS = {1: {"optimizer"}, 2: {"weight_gradient", "optimizer"}}
 LEVELS[3] = LEVELS[2] | {"weight"}

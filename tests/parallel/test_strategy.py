@@ -30,9 +30,10 @@ from symbolic_cost.parallel.coverage import Exempt
 from symbolic_cost.parallel.memory import memory_table
 from symbolic_cost.parallel.moments import moments, peak
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import SCHEDULES
-from symbolic_cost.parallel.strategy import Strategy, parse_strategy
+from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import Active, M, b, cp, dp, e, l, m1, pp, symbol
 from tests.models.test_families_truth import TRUTH

@@ -12,7 +12,7 @@ from symbolic_cost.parallel.communication import sent_by_rank
 from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.moments import moments, peak
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import M, v

@@ -16,7 +16,7 @@ from symbolic_cost.layers.attention_core import AttentionCore, Step
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.decoders.gpt import GPT
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 
 pytestmark = [

@@ -8,7 +8,7 @@ import symbolic_cost as sc
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.catalog import CATALOG, Preset
 from symbolic_cost.models.training import training
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from tests.laws.acted import act_out
 from tests.laws.test_models import SIZES, accepted, small
 from tests.parallel import covering

@@ -11,7 +11,7 @@ from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.moments import peak
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.program.graph import Graph
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import of_graph

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from symbolic_cost.cli import main
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.shape import DECODE
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.serving.declared import declaring
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import decode, prefill

@@ -13,7 +13,7 @@ from symbolic_cost.ledger import CollectiveKind
 from symbolic_cost.models.catalog import CATALOG
 from symbolic_cost.models.inference import cached_bytes
 from symbolic_cost.models.shape import TRAINING, Shape
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.serving.declared import declaring, predicting
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.engine_numbers import Sized

@@ -8,7 +8,7 @@ import pytest
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.config import from_config
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.serving.declared import declaring
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.engine_numbers import Sized

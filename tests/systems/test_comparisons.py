@@ -13,7 +13,7 @@ from symbolic_cost.extrema import AtLeast, Choice, Max, Min
 from symbolic_cost.models.catalog import model
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.microbatch import on_every_rank
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.symbols import M, b, cp, dp, m1
 from symbolic_cost.systems.machines import Efficiencies, Figure
 from symbolic_cost.systems.records import machine

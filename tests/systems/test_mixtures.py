@@ -13,7 +13,7 @@ from symbolic_cost.ledger import CollectiveKind, Quantity
 from symbolic_cost.models.catalog import model
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.parallel.microbatch import on_every_rank
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.systems.kernel_fit import CASTING, products
 from symbolic_cost.systems.kernel_records import clock, kernels

@@ -14,7 +14,7 @@ from sympy import Integer
 
 import symbolic_cost as sc
 from symbolic_cost.errors import InputError
-from symbolic_cost.ledger import CollectiveKind
+from symbolic_cost.ledger import CollectiveKind, Phase
 from symbolic_cost.reading import package_data
 from symbolic_cost.symbols import p
 from symbolic_cost.systems.chain import Chain
@@ -340,6 +340,22 @@ def test_an_interval_of_a_wide_spread_begins_above_nothing():
     low, high, _ = ends(10.0, [(9.0, 11.0)], spread=1.0)
     assert 2 < low < 3
     assert 35 < high < 45
+
+
+def test_a_host_that_waits_for_every_kernel_adds_all_of_its_time():
+    """Forward of two stacks alike but for that: longer by the host's time per kernel and call."""
+    plain, blocks = (
+        gpt2(stack=f"megatron-deepspeed{name}").bind(b=16, M=4).time().timed
+        for name in ("", "-blocking")
+    )
+    (stage,) = plain.step.stages
+    ops = [op for op in stage.ops if op.phase is Phase.FORWARD]
+    host = blocks.setting.timing.device.host
+    late = host * sum(stage.counts[op.path] * op.issued for op in ops)
+    late = float(late.xreplace({one: blocks.numbers[one.name] for one in late.free_symbols}))
+    alone, waited = (float(one.numbers[f"{stage.stage}.forward"]) for one in (plain, blocks))
+    assert 0.005 < late < alone
+    assert math.isclose(waited - alone, late)
 
 
 @settings(max_examples=8, deadline=None)

@@ -14,8 +14,8 @@ from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.ops.recompute import recompute_policy
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.orders import Pass
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.stages import Stage
-from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.timeline import timeline
 from symbolic_cost.systems.machines import Efficiencies, Figure
 from symbolic_cost.systems.overlap import FULL, partial

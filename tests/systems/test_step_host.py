@@ -8,7 +8,7 @@ from sympy import Integer, Rational
 import symbolic_cost as sc
 from symbolic_cost.models.catalog import model
 from symbolic_cost.parallel.memory import Training
-from symbolic_cost.parallel.strategy import parse_strategy
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.symbols import n_layers, t_h
 from symbolic_cost.systems.machines import Efficiencies, Figure
 from symbolic_cost.systems.records import machine

@@ -15,10 +15,10 @@ from symbolic_cost.models.config import from_config
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.memory import Training, memory_table
 from symbolic_cost.parallel.microbatch import on_every_rank
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.sharded import OPTIMIZER, States
 from symbolic_cost.parallel.stages import Stage
 from symbolic_cost.parallel.states import optimizer, precision
-from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import symbol
 from symbolic_cost.systems.machines import SYMBOLIC, Figure

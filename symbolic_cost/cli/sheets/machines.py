@@ -8,8 +8,8 @@ from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.inputs import figure_unit
 from symbolic_cost.numeric.binding import value
+from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.schedules import schedule
-from symbolic_cost.parallel.strategy import parse_strategy
 from symbolic_cost.parallel.timeline import Event
 from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import T_B, T_F, T_W, M, pp, stage, v

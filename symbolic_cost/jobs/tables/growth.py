@@ -14,7 +14,7 @@ from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.build import modelled
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.setup import Setup
+from symbolic_cost.jobs.setup import Setup, refuse_fixed
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.symbols import symbol
 
@@ -36,6 +36,7 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
     if at is not None:
         work = replace(work, model=replace(work.model, bindings=at.bindings))
     stepped = cost.total(work.rows)
+    refuse_fixed(work.model, grown.name)
     total = factored(smoothed(stepped))
     rows: list[tuple[Cell, ...]] = [
         ("total", total, number(work.value(total))),

@@ -202,7 +202,7 @@ def _kind(row: Row) -> str:
 def strategy_phrase(strategy: Strategy) -> Phrase:
     """Say a strategy as mathematics: each name with what it splits, and its degree.
 
-    >>> from symbolic_cost.parallel.strategy import parse_strategy
+    >>> from symbolic_cost.parallel.parsing import parse_strategy
     >>> strategy_phrase(parse_strategy("tp=8,sp"))
     ('tensor parallel ', Eq(m1, 8), ', Megatron sequence parallel')
     """

@@ -14,6 +14,7 @@ from symbolic_cost.emit.charts import Bars, Curve, Curves
 from symbolic_cost.emit.naming import text_of
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.answers import TimeAnswer
+from symbolic_cost.jobs.fit import surroundings
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place
 from symbolic_cost.parallel.moments import MOMENTS, moments
@@ -48,7 +49,9 @@ def _peak(work: Setup) -> dict[str, float]:
         size = _exact_total(work, rows.total()) if len(rows) else Fraction(0)
         stack[quantity.value.replace("_", " ")] = float(size)
     rest = float(held[at]) - sum(stack.values())
-    return {**stack, "workspace": max(0.0, rest)}
+    beside = float(_exact_total(work, surroundings(work)))
+    around = {"beside tensors": beside} if beside else {}
+    return {**stack, "workspace": max(0.0, rest), **around}
 
 
 def _exact_total(work: Setup, total: Expr) -> Fraction:

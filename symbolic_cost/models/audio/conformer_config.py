@@ -93,6 +93,7 @@ def parakeet(fields: Fields, shape: Shape) -> Model:
 def lasr(fields: Fields, shape: Shape) -> Model:
     """Declare a LASR, a Conformer that rotates, behind convolutions over time."""
     numbers, biased = sizes_of(fields), fields.flag("attention_bias", default=False)
+    _ungrouped(fields)
     e, kernel = numbers["e"], fields.size("subsampling_conv_kernel_size", 5)
     step, wide = (
         fields.size(f"subsampling_conv_{name}", usual)
@@ -115,6 +116,13 @@ def lasr(fields: Fields, shape: Shape) -> Model:
     width = fields.size("conv_kernel_size", 32)
     sizes: Tables = {"two": 2, "j": e, "s_c": width, "n_side": 1, "s_rel": 1}
     return recorded(fields, shape, family, numbers, having(source, sizes))
+
+
+def _ungrouped(fields: Fields) -> None:
+    """Note keys that several heads share."""
+    heads = fields.size("num_attention_heads")
+    if fields.size("num_key_value_heads", heads) != heads:
+        fields.note("num_key_value_heads", f"only the {heads} of num_attention_heads is declared")
 
 
 def transducer(fields: Fields, shape: Shape) -> Model:
@@ -145,9 +153,8 @@ def _heard(
     fields: Fields, shape: Shape, told: Mapping[str, Head]
 ) -> tuple[Conformer, Numbers, Source]:
     """Read the encoder of a Parakeet."""
-    biased, heads = fields.flag("attention_bias", default=True), fields.size("num_attention_heads")
-    if fields.size("num_key_value_heads", heads) != heads:
-        fields.note("num_key_value_heads", f"only the {heads} of num_attention_heads is declared")
+    biased = fields.flag("attention_bias", default=True)
+    _ungrouped(fields)
     family = replace(PARAKEET, heads=told)
     norm = Norm.LAYER if _is_streamed(fields) else None
     family = replace(_convolved(fields, family, "b s_rel", norm), branch=Branch())

@@ -13,7 +13,7 @@ from symbolic_cost import symbols
 from symbolic_cost.axes import axes
 from symbolic_cost.layers import conformer as convolved
 from symbolic_cost.layers import speech_frontend
-from symbolic_cost.layers.heads import Averaged, Classes, Output, Predicted, Take
+from symbolic_cost.layers.heads import Averaged, Classes, Hidden, Output, Predicted, Take
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.relative import Distances, OpenedDistances
@@ -40,7 +40,8 @@ SAMPLES = 160
 CTC = "ForCTC"
 FRAMES = "ForAudioFrameClassification"
 VOICES = "ForXVector"
-LABELLED = (SEQUENCE, FRAMES, VOICES)
+SPEECH = "ForSpeechClassification"
+LABELLED = (SEQUENCE, FRAMES, VOICES, SPEECH)
 
 WAV2VEC = Encoder(
     Sound(()),
@@ -54,6 +55,7 @@ WAV2VEC = Encoder(
         FRAMES: Classes(Take.EACH),
         PAIRED: Quantized(),
         VOICES: Voices(),
+        SPEECH: Classes(Take.MEAN, hidden=Hidden()),
     },
     traits=Traits(dropouts=("attention_dropout", "hidden_dropout")),
     source="baevski-2020",
@@ -87,9 +89,10 @@ def wav2vec(fields: Fields, shape: Shape) -> Model:
     waves, numbers = extractor(fields), sizes_of(fields)
     stable = fields.flag("do_stable_layer_norm", default=False)
     convolved, sizes = placed(fields, numbers["e"])
+    normed = fields.family != "hubert" or fields.flag("feat_proj_layer_norm", default=True)
     front = Sound(
         waves,
-        Step.ASK | Step.PROJECT | dropped(family.branch),
+        Step.ASK | Step.PROJECT | dropped(family.branch) | (Step.NONE if normed else Step.PLAIN),
         conv=convolved,
         last=None if stable else Norm.LAYER,
     )
@@ -130,7 +133,10 @@ def recorded(
     head, summed = head_of(fields, family), False
     if head in LABELLED and head in family.heads:
         numbers |= {"n_classes": classes_of(fields)}
-        summed = fields.flag("use_weighted_layer_sum", default=False)
+        if head == SPEECH:
+            fields.text("pooling_mode", "mean", ("mean",))
+        else:
+            summed = fields.flag("use_weighted_layer_sum", default=False)
         if fields.family == "sew":  # whose layers see fewer frames than its head
             problem = "only false is declared: the last layer is judged"
             fields.require(holds=not summed, problem=problem, name="use_weighted_layer_sum")

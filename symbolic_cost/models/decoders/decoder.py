@@ -193,7 +193,13 @@ class Decoder:
     def blocks(self, kinds: tuple[Kind, ...]) -> tuple[Part, ...]:
         """Declare the blocks, and what this family has beside them."""
         return tuple(
-            Part(path_of(kind, kinds), self.block(kind), kind.count, place=kind.place)
+            Part(
+                path_of(kind, kinds),
+                self.block(kind),
+                kind.count,
+                place=kind.place,
+                layers=kind.layers,
+            )
             for kind in kinds
         )
 

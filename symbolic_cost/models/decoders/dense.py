@@ -204,7 +204,7 @@ DENSE_DECODERS: Mapping[str, Decoder] = {
     "molmo2_text": Decoder(
         NORMED, reads=Reads({"attention_bias": input_bias, "norm_after": result_norm})
     ),
-    "helium": Decoder(reads=Reads(BIASES)),
+    "helium": Decoder(reads=Reads({**BIASES, **INPUT_BIAS})),
     **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_vl_text"), Decoder(NORMED, reads=Reads(BIAS))),
     "internlm2": Decoder(reads=Reads({"bias": attention_bias})),
     "hyperclovax": Decoder(

@@ -91,7 +91,9 @@ def _head_sizes(fields: Fields, decoder: Decoder, heads: int | None) -> Numbers:
             other="hidden_size",
         )
         width = fields.derived("head_dim", e // h)
-    fields.require(holds=width > 1, problem="1 is no width of a head", name="head_dim")
+    # Heads of one feature are products in GPT-2; of no other family is it known.
+    products = width > 1 or fields.family == "gpt2"
+    fields.require(holds=products, problem="1 is no width of a head", name="head_dim")
     own = decoder.attention
     apart = isinstance(own, Attention) and own.value == "d_v"
     values = {"d_v": fields.size("v_head_dim", width)} if apart else {}

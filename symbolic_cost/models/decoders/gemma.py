@@ -134,7 +134,7 @@ class Gemma(Decoder):
             path = path_of(kind, kinds)
             *ops, last = self.block(kind)  # what the next block takes comes last
             ops = [*ops, *self._handed_on(kind, kinds), last]
-            parts.append(Part(path, tuple(ops), kind.count, takes, Place.BLOCK))
+            parts.append(Part(path, tuple(ops), kind.count, takes, Place.BLOCK, layers=kind.layers))
             source = ""
         after = (Part("mean", altup.joined()),) if self.copied else ()
         return (*before, *parts, *after)

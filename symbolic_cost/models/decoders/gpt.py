@@ -48,7 +48,8 @@ class GPT:
         h: attention heads.
         q: head width; e/h unless given.
         V: vocabulary.
-        P: learned positions; l unless given.
+        P: learned positions; those of all tokens unless given.
+        c: tokens that are in the cache already.
         mlp: its variant.
         dropout: whether embeddings and residual branches are dropped out.
     """
@@ -62,7 +63,8 @@ class GPT:
     V: Expr | int = symbols.V
     P: Expr | int | None = None
     n_layers: Expr | int = symbols.n_layers
-    attention: Attention = field(default_factory=Attention)
+    c: Expr | int = 0
+    attention: Attention = field(default_factory=lambda: Attention(cache=CacheKind.HEADS))
     mlp: MLP = field(default_factory=MLP)
     dropout: bool = True
     name: str = "gpt"
@@ -96,7 +98,7 @@ class GPT:
         return Kind(FULL, DENSE, exact(self.n_layers))
 
     def _shape(self) -> Shape:
-        return Shape(exact(self.b), exact(self.l))
+        return Shape(exact(self.b), exact(self.l), exact(self.c))
 
     def _decoder(self) -> Decoder:
         width, heads = exact(self.e), exact(self.h)
@@ -115,7 +117,7 @@ class GPT:
                 k=heads,
                 q=width / heads if self.q is None else self.q,
                 V=self.V,
-                P=self.l if self.P is None else self.P,
+                P=exact(self.l) + exact(self.c) if self.P is None else self.P,
             ),
         )
 
@@ -123,4 +125,4 @@ class GPT:
 def declared(name: str, shape: Shape) -> Model:
     """Declare GPT on a shape; "unbounded" has as many positions as tokens, others P."""
     positions = None if name == "unbounded" else symbols.P
-    return GPT(b=shape.b, l=shape.l, P=positions).model()
+    return GPT(b=shape.b, l=shape.l, c=shape.c, P=positions).model()

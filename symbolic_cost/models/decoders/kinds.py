@@ -76,12 +76,14 @@ class Kind:
         mixer: what brings positions together, as `layer_types` names it; empty without one.
         layer: what follows it: DENSE, EXPERTS or NONE.
         place: among the layers; kinds that alternate are taken in the mean.
+        layers: which they are, where kinds alternate.
     """
 
     mixer: str
     layer: str
     count: Expr
     place: Place = Place.BLOCK
+    layers: tuple[int, ...] = ()
 
     @property
     def sliding(self) -> bool:
@@ -139,4 +141,8 @@ def numbered_kinds(
     places = dict.fromkeys(tally, Place.BLOCK)
     if len(tally) > 1 and ordered[0] not in ordered[tally[ordered[0]] :]:
         places[ordered[0]] = Place.LEADING
-    return tuple(Kind(*kind, counts[kind], places[kind]) for kind in tally), numbers
+    found: dict[tuple[str, str], list[int]] = {kind: [] for kind in tally}
+    for layer, kind in enumerate(ordered if len(tally) > 1 else ()):
+        found[kind].append(layer)
+    kinds = (Kind(*kind, counts[kind], places[kind], tuple(found[kind])) for kind in tally)
+    return tuple(kinds), numbers

@@ -98,7 +98,7 @@ def _refined(
 ) -> tuple[Part, ...]:
     """Declare a network that refines image and prompt apart before it sees both as one."""
     condition = {"cond": "time"}
-    angles = tuple(_turning(s, at) for s, at in ((IMAGE, "l"), (TEXT, "l_x"), (JOINED, "j")))
+    angles = tuple(turning(s, at) for s, at in ((IMAGE, "l"), (TEXT, "l_x"), (JOINED, "j")))
     whole = {"x": "joined", **condition}
     return (
         Part("time", tuple(Embedded("time", "n_f").ops())),
@@ -118,11 +118,21 @@ def _angles(stream: Stream) -> tuple[str, str]:
     return f"@cos_{stream.name}", f"@sin_{stream.name}"
 
 
-def _turning(stream: Stream, at: str) -> Op:
+def turning(stream: Stream, at: str) -> Op:
     """Declare the angles of a stream, of its query positions."""
     made = ", ".join(f"{name}[{at} d]" for name in _angles(stream))
     own = f"places_{stream.name}[{at}]:index"
     return pointwise(f"angles_{stream.name}", f"!{own} -> {made}", "angles")
+
+
+def turned(ops: tuple[Op, ...], stream: Stream) -> tuple[Op, ...]:
+    """Return ops that the angles of a stream turn."""
+    names = dict(zip(("@cos", "@sin"), _angles(stream), strict=True))
+
+    def own(operand: Operand) -> Operand:
+        return operand.renamed(names.get(operand.tensor, operand.tensor))
+
+    return tuple(op.mapped(own) for op in ops)
 
 
 def _filling(rows: str) -> Op:
@@ -154,19 +164,13 @@ class _Block:
     def ops(self, stream: Stream, *, opened: bool = True) -> tuple[Op, ...]:
         """Declare the block of a stream from x to y, modulated or not."""
         attention = replace(self.attention, streams=(stream,), results=(stream,))
-        turned = dict(zip(("@cos", "@sin"), _angles(stream), strict=True))
-
-        def own(operand: Operand) -> Operand:
-            return operand.renamed(turned.get(operand.tensor, operand.tensor))
-
         mlp = retitled(GatedMLP("silu").ops(), {"r": stream.residual, "l": stream.query})
         first = branch(stream, "attention", "x", "middle", opened=opened)
         second = branch(stream, "mlp", "middle", "y", opened=opened)
         ends = {f"x_{stream.name}": "attention.entry", f"y_{stream.name}": "attention.outcome"}
-        turning = tuple(op.mapped(own) for op in attention.ops())
         return (
             *behind_first(first[0], self._pieces() if opened else ()),
-            *scope("attention", turning, **ends),
+            *scope("attention", turned(attention.ops(), stream), **ends),
             *first[1],
             *second[0],
             *scope("mlp", mlp, x="mlp.entry", y="mlp.outcome"),

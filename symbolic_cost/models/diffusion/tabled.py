@@ -70,7 +70,7 @@ def pixart(fields: Fields, shape: Shape) -> Model:
     own["pixels"] = fields.size("out_channels", default) * patch**2
     norm = Norm.LAYER if affine else Norm.LAYER_BARE
     layers, cross = layers_of(fields), prompted(bias_of(fields))
-    beside = cross if projected else _of_data(cross)
+    beside = cross if projected else of_data(cross)
     fields.refuse()
     own |= {"e_q": max(e // 3, 1), "e_q_": max(e // 3, 1), "two": 2}
     takes = {"x": "embedding", "shared": "modulation"}
@@ -129,11 +129,7 @@ class Steered(NamedTuple):
 
 def wan(fields: Fields, shape: Shape, steered: Steered | None = None) -> Model:
     """Declare a Wan, of videos."""
-    patch = fields.items("patch_size", (1, 2, 2))
-    fine = len(patch) == _AXES and all(map(is_size, patch)) and patch[1] == patch[2]
-    if not fine:
-        fields.note("patch_size", "frames, and the same side twice, are accepted")
-    depth, side = (patch[0], patch[1]) if fine else (1, 2)
+    depth, side = tubes(fields)
     usual = Sample((60, 104), side, fields.size("in_channels", 16), symbols.l, (21, depth))
     image = video(fields, shape, usual)
     numbers = heads_of(fields, 40, 128) | {"n_layers": fields.size("num_layers", 40)}
@@ -154,6 +150,15 @@ def wan(fields: Fields, shape: Shape, steered: Steered | None = None) -> Model:
     ops = block(attention, MLP("gelu_tanh"), tabled_six(), _BARE, beside)
     parts = _parts(TUBES, ops, embedded, steered)
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+def tubes(fields: Fields) -> tuple[int, int]:
+    """Read the frames of a patch and its side."""
+    patch = fields.items("patch_size", (1, 2, 2))
+    fine = len(patch) == _AXES and all(map(is_size, patch)) and patch[1] == patch[2]
+    if not fine:
+        fields.note("patch_size", "frames, and the same side twice, are accepted")
+    return (patch[0], patch[1]) if fine else (1, 2)
 
 
 TUBES = Patches(Piece.BIAS | Piece.FRAMES, Places.NONE).ops()
@@ -292,7 +297,7 @@ def _two_attentions(text: CrossAttention, seen: CrossAttention) -> tuple[Op, ...
     )
 
 
-def _of_data(cross: tuple[Op, ...]) -> tuple[Op, ...]:
+def of_data(cross: tuple[Op, ...]) -> tuple[Op, ...]:
     """Return attention to a prompt through which nothing flows back."""
 
     def data(operand: Operand) -> Operand:

@@ -34,6 +34,7 @@ from symbolic_cost.models.diffusion.transformers import (
     TIME,
     Numbers,
     Sample,
+    assumed_side,
     bias_of,
     declared,
     heads_of,
@@ -43,7 +44,7 @@ from symbolic_cost.models.diffusion.transformers import (
     sizes_of,
     whole_patches,
 )
-from symbolic_cost.ops.declare import Op, Operand, einsum, joined, pointwise, unread, view
+from symbolic_cost.ops.declare import Op, Operand, einsum, joined, lookup, pointwise, unread, view
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import Part, Place, retitled, scope
 
@@ -93,8 +94,20 @@ def cogvideox(fields: Fields, shape: Shape) -> Model:
 
 
 def cogview(fields: Fields, shape: Shape) -> Model:
-    """Declare a CogView 4: prompt and image share all weights, and a block makes pieces once."""
+    """Declare a CogView 4: prompt and image share all weights, and a block makes pieces once.
+
+    A GLM-Image adds the tokens of another model to the patches.
+    """
     image, numbers, own = _view(fields, shape)
+    prior = fields.family == "GlmImageTransformer2DModel"
+    if prior:
+        own |= {"e_x": fields.size("text_embed_dim", 1472), "n_f": own["e_t"]}
+        own |= {"n_l": fields.size("prior_vq_quantizer_codebook_size", 16384)}
+        own |= {"e_s": own["e_s"] // 6 * 4, **dict.fromkeys(("e_q", "e_i"), numbers["e"])}
+        assumed_side(fields, 128)
+    fine = numbers["e"] // numbers["h"] % 4 == 0
+    problem = "a multiple of 4 is accepted: height and width turn a half each"
+    fields.require(holds=fine, problem=problem, name="attention_head_dim")
     fields.refuse()
     bare = Norm.LAYER_BARE
     attention = Joint((JOINED,), (JOINED,), bare, rotated=Rotated.WHOLE)
@@ -107,14 +120,29 @@ def cogview(fields: Fields, shape: Shape) -> Model:
     parts = (
         Part("time", (*conditioned((TIME, Embedded("sizes", "e_s"))), _ACTIVE)),
         Part("rotation", (ANGLES,)),
-        Part("prompt", (PROMPT,)),
-        Part("embedding", (EMBEDDED,)),
+        Part("prompt", _GLYPHS if prior else (PROMPT,)),
+        Part("embedding", _OF_TOKENS if prior else (EMBEDDED,)),
         Part("joined", joined_streams(), takes={"x": "embedding", "prompt": "prompt"}),
         *((later,) if deep else ()),
         Part("last.block", _ended(attention), takes=last, place=Place.BLOCK),
         Part("head", ending(_linear(LAST)), takes={"x": "last.block", **condition}),
     )
     return declared(fields, parts, sizes_of(image, shape, **own), numbers)
+
+
+_GLYPHS = (
+    einsum("linear_1", "!states[b r_x e_x], *w[e_x e_q] + *bias[e_q] -> u[b r_x e_q]"),
+    pointwise("act", "u[b r_x e_q] -> a[b r_x e_q]", "gelu"),
+    einsum("linear_2", "a[b r_x e_q], *w[e_q e] + *bias[e] -> prompt[b r_x e]"),
+)
+_OF_TOKENS = (
+    *scope("", (EMBEDDED,), x="plain"),
+    lookup("prior.table", "!tokens[b r]:index, *table[n_l e_q] -> rows[b r e_q]"),
+    einsum("prior.linear_1", "rows[b r e_q], *w[e_q e_i] + *bias[e_i] -> u[b r e_i]"),
+    pointwise("prior.act", "u[b r e_i] -> a[b r e_i]", "silu"),
+    einsum("prior.linear_2", "a[b r e_i], *w[e_i e] + *bias[e] -> prior[b r e]"),
+    pointwise("add", "plain[b r e], prior[b r e] -> x[b r e]", "add"),
+)
 
 
 def cogview_3(fields: Fields, shape: Shape) -> Model:

@@ -105,10 +105,18 @@ def _blocked(
 def _switched(fields: Fields, side: str, layers: int) -> int:
     """Return how many layers of a Switch Transformer are sparse: the second of every so many.
 
-    With 12 layers of which 6 are sparse, every second one: 1, 3, 5 ... of 0 to 11.
+    With 12 layers of which 6 are sparse, every second one: 1, 3, 5 ... of 0 to 11. Fewer layers
+    than are asked to be sparse are all dense.
     """
-    asked = fields.optional_size(f"num_sparse_{side}_layers", 3)
-    step = fields.size(f"{side}_sparse_step", max(layers // asked, 1) if asked else layers)
+    asked, key = fields.optional_size(f"num_sparse_{side}_layers", 3), f"{side}_sparse_step"
+    step = layers // asked if asked else layers
+    # Its class takes the step from its own layers, before another name says how many there are.
+    named = side == "decoder" or fields.has("num_layers") or fields.has(key)
+    fields.require(holds=named, problem=f"this or {key} is needed", name="num_layers")
+    if step or fields.has(key):
+        step = fields.size(key, step)
+    if step == 0:
+        return 0
     return layers if step == 1 else -(-(layers - 1) // step)
 
 

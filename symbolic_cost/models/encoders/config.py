@@ -71,6 +71,9 @@ def build(fields: Fields, shape: Shape) -> Model:
     elif isinstance(family.attention, Spanned):
         tables["s_rel"] = 2 * Min(shape.l, Integer(numbers["n_rel"] // 2))
     groups = fields.size("num_hidden_groups", 1) if Habit.SHARE in family.habits else 1
+    layers = numbers["n_layers"]
+    spare = f"{groups} groups share {layers} layers: no more groups than layers are accepted"
+    fields.require(holds=groups <= layers, problem=spare, name="num_hidden_groups")
     whole = shape
     if fields.family == "big_bird":
         attention, padded, own = sparse_blocks(fields, family.attention, shape.l)

@@ -42,6 +42,9 @@ def build(fields: Fields, shape: Shape) -> Model:
     text = bound(encoder_config.build(words, shape))
     seen = bound(vision_config.build(inner, shape))
     wide = _width(words, family, text)
+    headed = inner.source.values.get("vision_use_head", True) is not False
+    problem = "with a head is accepted: what it gives is compared"
+    inner.require(holds=headed, problem=problem, name="vision_use_head")
     projected = family.meeting is not Meeting.HEADED
     common = fields.size("projection_dim", 512) if projected else int(seen.sizes["e"])
     if not projected and words.size("projection_size", int(text.sizes["e"])) != common:

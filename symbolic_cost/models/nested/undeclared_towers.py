@@ -54,6 +54,7 @@ def build(fields: Fields, shape: Shape) -> Model:
             kept, lengths = _tower(part, kind, key)
             sizes |= lengths
             parts = [*kept, *parts]
+    _check_head(fields, text, family.get("headed_by", {}))
     fields.refuse()
     known = {axis: (axis, size) for axis, size in (*text.sizes.items(), *sizes.items())} | own_sizes
     for key, weights in family.get("joins", {}).items():
@@ -65,6 +66,15 @@ def build(fields: Fields, shape: Shape) -> Model:
     for name in family.get("embeds", ()):
         parts.insert(0, Part(f"{name}.tokens", _embedded(name), joins=text.parts[0].path))
     return _with(text, fields.family, parts, sizes)
+
+
+def _check_head(fields: Fields, text: Model, sizes: Mapping[str, tuple[str, int]]) -> None:
+    """Refuse an untied head that is as large as the whole says, and not as its language model."""
+    tied = fields.source.values.get("tie_word_embeddings") is not False
+    for name, (symbol, usual) in sizes.items() if not tied else ():
+        own, given = text.bindings.get(symbol), fields.size(name, usual)
+        problem = f"{given} of the head are not the {own} of the language model"
+        fields.require(holds=given == own, problem=problem, name=name)
 
 
 def _with(text: Model, name: str, parts: Iterable[Part], sizes: Mapping[str, Expr]) -> Model:
@@ -226,7 +236,7 @@ def _tower(part: Fields, kind: str, key: str) -> tuple[tuple[Part, ...], dict[st
     _take_out(part, table.get("inside", {}))
     depth = tower_sizes(part, {"blocks": table["depth"]})["blocks"] if "depth" in table else 1
     own = tower_sizes(part, table["sizes"])
-    if "e" in own:
+    if "e" in own and not table.get("uneven", False):
         _check_heads(part, own["e"], table["sizes"]["e"])
     sizes = _ending(own, name)
     switched = table.get("switched", {})

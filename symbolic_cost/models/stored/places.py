@@ -31,7 +31,12 @@ def elsewhere(source: str) -> Document:
     if path.name.endswith(".gguf"):
         return Document(path.name, gguf_config(path))
     if path.name.endswith(WEIGHTS):
-        return read_document(path.parent / "config.json", "config.json")
+        beside = path.parent / "config.json"
+        if not beside.exists():
+            raise InputError(
+                f"{path.name}: beside it there is no config.json, which says the model"
+            )
+        return read_document(beside, "config.json")
     raise InputError(_pipeline(path))
 
 

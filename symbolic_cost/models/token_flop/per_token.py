@@ -17,6 +17,7 @@ from symbolic_cost.conventions.per_token import TokenConventions, token_conventi
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.models.catalog import model as named_model
+from symbolic_cost.models.lengths import of_length
 from symbolic_cost.models.token_flop.terms import Term, TokenTerms, with_assumed_heads
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.records import dataclass
@@ -78,6 +79,10 @@ class TokenFlop(NotebookTable):
         return Add(*(Mul(count, one, self.at(one)) for one, count in times.items()))
 
 
+def _of_length(name: str, numbers: Mapping[str, int | Fraction]) -> Model:
+    return of_length(lambda shape: named_model(name, shape=shape), numbers)
+
+
 def flops_per_token(
     model: str | Model,
     seq: int | None = None,
@@ -99,9 +104,10 @@ def flops_per_token(
     37578559488
     """
     rules = token_conventions(conventions) if isinstance(conventions, str) else conventions
-    own = named_model(model) if isinstance(model, str) else model
-    symbols = {symbol.name: symbol for symbol in own.symbols}
     stated = {**(numbers or {}), **({} if seq is None else {"l": seq})}
+    own = _of_length(model, stated) if isinstance(model, str) else model
+    symbols = {symbol.name: symbol for symbol in own.symbols}
+    stated = {name: number for name, number in stated.items() if own.fixed.get(name) != number}
     problems = [
         unknown("size of the model", name, symbols) for name in stated if name not in symbols
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from operator import is_
 
 from sympy import Integer
 
@@ -100,6 +101,7 @@ class _Namer:
     def __init__(self, segment: Segment, maker: dict[Tensor, Segment], uses: Counter[str]) -> None:
         self._segment, self._maker, self._uses = segment, maker, uses
         self._paths: Counter[str] = Counter()
+        self._products: Counter[str] = Counter()
         self._names: dict[object, str] = {}
         self._axes: dict[Tensor, tuple[str, ...]] = {}
 
@@ -116,8 +118,7 @@ class _Namer:
                 own = path if len(draft.outputs) == 1 else f"{path}.{i}"
                 self._names[tensor] = tensor.shared or own
                 self._axes[tensor] = axes
-            core = draft.core.removeprefix(self._segment.prefix)
-            declared = op(replace(draft, core=core), path, self._name)
+            declared = op(replace(draft, core=self._core(draft)), path, self._name)
             held = isinstance(declared, UnusedWeight) or any(
                 tensor in read for tensor, _ in draft.outputs
             )
@@ -126,6 +127,14 @@ class _Namer:
             if not tensor.shared and tensor in wanted and tensor in taken:
                 ops.append(self._handed(tensor, axes))
         self._segment.ops = tuple(ops)
+
+    def _core(self, draft: Draft) -> str:
+        """Return the attention core that an op is of, a number for every call of one module."""
+        core = draft.core.removeprefix(self._segment.prefix)
+        if core and draft.options.get("pairs"):
+            self._products[core] += 1  # scores first, the sum of values after them
+        call = (self._products[core] + 1) // 2
+        return f"{core}_{call}" if call > 1 else core
 
     def _handed(self, tensor: Tensor, axes: tuple[str, ...]) -> Op:
         name = self._names[tensor]
@@ -184,7 +193,39 @@ def _folded(segments: Sequence[Segment], *, folds: bool) -> list[Part]:
         names[path] += 1
         for segment in group:
             segment.part = path if names[path] == 1 else f"{path}_{names[path]}"
-    return [_part(group) for group in kinds.values()]
+    groups = list(kinds.values())
+    listed = [_part(group) for group in groups]
+    shallow = {
+        group[0].block[0]
+        for group, part in zip(groups, listed, strict=True)
+        if group[0].block and _changes(part)
+    }
+    ahead = _leading(groups, segments)
+    for i, group in enumerate(groups):
+        if group[0].block and group[0].block[0] in shallow:
+            listed[i] = replace(listed[i], place=Place.END)
+        elif i == ahead:
+            listed[i] = replace(listed[i], place=Place.LEADING)
+    return listed
+
+
+def _changes(part: Part) -> bool:
+    """Tell whether a module of a list hands on other axes than it takes.
+
+    Such a list is no depth that a pipeline divides: convolutions before an encoder, a perceptron.
+    """
+    taken = set(part.inputs[part.stream].axes) if part.stream in part.inputs else set()
+    return part.repeat == 1 and all(set(result.axes) != taken for result in part.results)
+
+
+def _leading(groups: Sequence[Sequence[Segment]], segments: Sequence[Segment]) -> int | None:
+    """Return which blocks stand before all of other kinds, if any: dense layers before mixtures."""
+    blocks = [segment for segment in segments if segment.block is not None]
+    kinds = [i for i, group in enumerate(groups) if group[0].block is not None]
+    lists = {segment.block[0] for segment in blocks if segment.block is not None}
+    if len(lists) != 1 or len(kinds) == 1:
+        return None
+    return kinds[0] if all(map(is_, groups[kinds[0]], blocks)) else None
 
 
 def _path(segment: Segment, several: Counter[str], segments: Sequence[Segment]) -> str:
@@ -200,5 +241,5 @@ def _part(group: Sequence[Segment]) -> Part:
     takes = {
         name: OUTSIDE if source is None else source.part for name, source in first.sources.items()
     }
-    place = Place.BLOCK if first.block is not None else Place.END
+    place = Place.END if first.block is None else Place.BLOCK
     return Part(first.part, first.ops, Integer(len(group)), takes or {"x": ""}, place)

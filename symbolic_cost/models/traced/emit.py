@@ -82,7 +82,8 @@ class Emitter(Placing):
         }
 
     def _pointwise(self, act: Act) -> None:
-        inside = self._inside(act)
+        # Keys that all heads share have no heads, and are rotated by the table of those that have.
+        inside = self._inside(act) or act.function == "rotary"
         operands = [self._operand(use, act, inside=inside) for use in act.uses]
         if act.function == "rotary":
             self._angles([one for one in operands if one[0].constant])

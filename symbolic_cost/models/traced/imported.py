@@ -13,12 +13,19 @@ from symbolic_cost.models.traced.archive import read_archive
 from symbolic_cost.models.traced.blocks import parts
 from symbolic_cost.models.traced.emit import Emitter
 from symbolic_cost.models.traced.forest import Apart, Forest
-from symbolic_cost.models.traced.graph import Graph, graph
+from symbolic_cost.models.traced.graph import Graph
 from symbolic_cost.models.traced.onnx import onnx_graph
 from symbolic_cost.models.traced.patterns import patterns
 from symbolic_cost.models.traced.placing import Draft
+from symbolic_cost.models.traced.program import graph
 from symbolic_cost.models.traced.roles import Roles
-from symbolic_cost.models.traced.rules import permuting, products  # noqa: F401 - they register rules
+from symbolic_cost.models.traced.rules import (  # noqa: F401 - they register rules
+    cells,
+    convolutions,
+    losses,
+    permuting,
+    products,
+)
 from symbolic_cost.models.traced.splits import split_products
 from symbolic_cost.models.traced.trace import Trace
 from symbolic_cost.ops.declare import Glossary, Model, Part, Role
@@ -120,7 +127,7 @@ def following(
     outputs = [ref.tensor for ref in map(trace.value, read.outputs) if ref is not None]
     if any(emitter.loss(tensor) for tensor in outputs[:1]):
         trace.notes["a cross-entropy over the vocabulary is added for training"] += 1
-    drafts += _with_unused_weights(trace, drafts, emitter)
+    drafts = [*_taken(drafts, outputs), *_with_unused_weights(trace, drafts, emitter)]
     listed = parts(drafts, outputs, read_of(drafts, outputs), folds=not isinstance(axes, Apart))
     sizes, numbers = _sizes(emitter, listed)
     listed, layers = _depth(listed)
@@ -155,6 +162,16 @@ def _walked(read: Graph, axes: Forest) -> Trace:
     trace.run()
     split_products(trace)
     return trace
+
+
+def _taken(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> list[Draft]:
+    """Return drafts without views that nothing takes: caches cut to a window, gathered in vain."""
+    taken, rest = set(outputs), []
+    for draft in reversed(drafts):
+        if draft.maker != "view" or any(tensor in taken for tensor, _ in draft.outputs):
+            taken.update(tensor for tensor, _ in (*draft.inputs, *draft.biases))
+            rest.append(draft)
+    return rest[::-1]
 
 
 def read_of(drafts: Sequence[Draft], outputs: Sequence[Tensor]) -> set[Tensor]:

@@ -78,8 +78,17 @@ def lifted(paths: Sequence[str | Path]) -> Lifted:
     if len(paths) < FEWEST:
         raise InputError(f"{len(paths)} graphs: at least {FEWEST} are lifted, the last held out")
     problems = Problems()
-    read = [problems.attempt(_read, Path(path)) for path in paths]
+    graphs = [problems.attempt(member, Path(path)) for path in paths]
     problems.refuse()
+    return family_of(graphs)
+
+
+def family_of(read: Sequence[Traced]) -> Lifted:
+    """Lift graphs that are read; the last is held out.
+
+    Raises:
+        InputError: as `lifted` does.
+    """
     *fitted, held = read
     first = fitted[0]
     names = [name for name in first.fields if all(name in one.fields for one in read)]
@@ -95,7 +104,12 @@ def lifted(paths: Sequence[str | Path]) -> Lifted:
     return family
 
 
-def _read(path: Path) -> Traced:
+def member(path: Path) -> Traced:
+    """Read an exported graph and the configuration beside it.
+
+    Raises:
+        InputError: one of them is refused.
+    """
     beside = path.with_suffix(".json")
     values = json_value(read_text(beside, LARGEST_FILE, beside.name), beside.name)
     if not isinstance(values, dict):

@@ -17,7 +17,7 @@ Powers = tuple[tuple[str, int], ...]
 
 _MOST_FACTORS = 3
 _LARGEST = 64
-"""Numerators and denominators of coefficients; larger ones explain nothing."""
+"""Numerators and denominators of coefficients; larger ones explain nothing but what is constant."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ class Fitter:
             usable = [one for one in usable if len(one[0]) <= 1]
         for powers, row in usable:
             ratio = values[0] / row[0]
-            if _is_plain(ratio) and all(v == ratio * x for v, x in zip(values, row, strict=True)):
+            if (not powers or _is_plain(ratio)) and all(
+                v == ratio * x for v, x in zip(values, row, strict=True)
+            ):
                 yield Sum(((ratio, powers),))
         if len(values) < _TWO + _SPARE:
             return

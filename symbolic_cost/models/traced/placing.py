@@ -80,7 +80,7 @@ class Placing(Naming):
         if wanted is None:
             return self._relaid(use, act, inside=inside)
         names, repeated = wanted
-        target = (*names, *units)
+        target = _among(names, units, own)
         if target != own:
             tensor = self._viewed(tensor, target, act)
         if repeated and act.kind == "einsum":
@@ -205,3 +205,13 @@ class Placing(Naming):
     def _residual(self, name: str) -> str:
         named, axis = self.axes[name]
         return self.name(axis, inside=False) if named.role is Role.TOKEN else name
+
+
+def _among(names: tuple[str, ...], units: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of a tensor's axes, with those of size 1 where it has them.
+
+    >>> _among(("b", "e"), ("one",), ("b", "one", "e"))
+    ('b', 'one', 'e')
+    """
+    rest = iter(names)
+    return tuple(name if name in units else next(rest) for name in own)

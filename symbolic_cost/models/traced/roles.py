@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from math import prod
 
 from symbolic_cost.axes import Role
 from symbolic_cost.models.traced.acts import Act, Ref
@@ -100,6 +101,18 @@ class Roles:
             ref = self._trace.value(name)
             if ref is not None and ref.dims:
                 self._set(ref.dims[0], Role.BATCH, f"first dimension of the input {name}")
+                self._made_of(ref.dims[0], name)
+
+    def _made_of(self, first: Dim, name: str) -> None:
+        """Take for a batch what is as long in constants that are made of an input: it padded."""
+        size = prod(axis.size for axis in first)
+        if not getattr(size, "is_Symbol", False):
+            return
+        for act in self._trace.acts:
+            for use in act.uses:
+                if use.ref.tensor.constant and use.want:
+                    same = (axis for axis in self._flat(use.want[0]) if axis.size == size)
+                    self._set(same, Role.BATCH, f"as many as the input {name} has first")
 
     def _attention(self) -> None:
         for act, operands, result in self._products():

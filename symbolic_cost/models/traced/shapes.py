@@ -6,7 +6,7 @@ Mul(Integer(64), Symbol('s70', positive=True, integer=True))   ->   64*l
 import ast
 from collections.abc import Callable, Mapping
 
-from sympy import Add, Expr, Integer, Mul, Pow, Rational, ceiling, floor
+from sympy import Add, Expr, Integer, Mul, Pow, Rational, ceiling, expand, floor
 
 from symbolic_cost import symbols
 from symbolic_cost.errors import InputError, quote
@@ -16,14 +16,34 @@ _LENGTHS = ("l", "l_t")
 _LONGEST = 20_000
 _MOST_DIGITS = 20
 _LARGEST_POWER = 8
+_FINEST = 2**20
+"""Denominators of floating-point numbers, powers of two: finer ones are roundings of others."""
+
+
+def _floor(size: Expr) -> Expr:
+    """Return the floor, whole terms taken out: of b + 1 - 1/l it is b."""
+    terms = Add.make_args(expand(size))
+    whole = Add(*(term for term in terms if term.is_integer))
+    rest = Add(*(term for term in terms if not term.is_integer))
+    below = 1 / rest if rest else rest
+    if below.is_integer and below.is_negative:  # -1/l is in [-1, 0)
+        return whole - 1
+    return whole + floor(rest)
 
 
 def _floor_div(a: Expr, b: Expr) -> Expr:
-    return floor(a / b)
+    return _floor(Add(*(term / b for term in Add.make_args(expand(a)))))
+
+
+def _exact(factor: Expr) -> Expr:
+    """Return a floating-point number whose products with sizes are exact: 1.5, not 0.7."""
+    if not factor.is_Rational or factor.q > _FINEST or factor.q & (factor.q - 1):
+        raise ValueError
+    return factor
 
 
 def _mod(a: Expr, b: Expr) -> Expr:
-    return a - b * floor(a / b)
+    return expand(a - b * _floor_div(a, b))
 
 
 _CALLS: Mapping[str, tuple[int, Callable[..., Expr]]] = {
@@ -34,15 +54,16 @@ _CALLS: Mapping[str, tuple[int, Callable[..., Expr]]] = {
     "Rational": (2, Rational),
     "FloorDiv": (2, _floor_div),
     "CleanDiv": (2, lambda a, b: a / b),
+    "FloatTrueDiv": (2, lambda a, b: a * _exact(1 / b)),
     "IntTrueDiv": (2, lambda a, b: a / b),
     "CeilDiv": (2, lambda a, b: ceiling(a / b)),
     "Mod": (2, _mod),
     "PythonMod": (2, _mod),
-    "floor": (1, floor),
+    "floor": (1, _floor),
     "ceiling": (1, ceiling),
-    "FloorToInt": (1, floor),
+    "FloorToInt": (1, _floor),
     "CeilToInt": (1, ceiling),
-    "TruncToInt": (1, floor),
+    "TruncToInt": (1, _floor),
     "ToFloat": (1, lambda a: a),
     "Identity": (1, lambda a: a),
 }
@@ -74,18 +95,20 @@ class Shapes:
         if text not in self._known:
             try:
                 self._known[text] = self._expr(ast.parse(text, mode="eval").body, text)
-            except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError):
+            except (SyntaxError, ValueError, RecursionError, MemoryError, ArithmeticError):
                 raise self._refusal(text, text) from None
         return self._known[text]
 
     def _refusal(self, part: str, text: str) -> InputError:
         return InputError(
             f"{self._place}: size {quote(text)}: {quote(part)} is not understood; accepted are "
-            f"Symbol, Integer, Pow, {', '.join(_CALLS)}"
+            f"Symbol, Integer, Float, Pow, {', '.join(_CALLS)}"
         )
 
     def _expr(self, node: ast.expr, text: str) -> Expr:
         match node:
+            case ast.Call(func=ast.Name(id="Float"), args=[ast.Constant(value=str(written))]):
+                return _exact(Rational(*float(written).as_integer_ratio()))
             case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(name))]):
                 if name not in self._symbols:
                     raise InputError(
@@ -105,13 +128,16 @@ class Shapes:
                 if not args or (count and len(args) != count):
                     raise self._refusal(ast.unparse(node), text)
                 return function(*(self._expr(arg, text) for arg in args))
-            case ast.Attribute(value=ast.Name(id="S"), attr=name) if name in _CONSTANTS:
-                return Integer(_CONSTANTS[name])
-            case ast.Constant() | ast.UnaryOp():
+            case ast.Attribute() | ast.Constant() | ast.UnaryOp():
                 return Integer(self._integer(node, text))
         raise self._refusal(ast.unparse(node), text)
 
     def _integer(self, node: ast.expr, text: str) -> int:
+        if isinstance(node, ast.Attribute):
+            name = ast.unparse(node).removeprefix("S.")
+            if name not in _CONSTANTS:
+                raise self._refusal(ast.unparse(node), text)
+            return _CONSTANTS[name]
         sign = 1
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             sign, node = -1, node.operand

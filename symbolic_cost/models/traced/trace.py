@@ -261,11 +261,15 @@ class Trace:
         return set(self.forest.axes(put(ref.dims, place % len(ref.dims))))
 
     def aligned(self, ref: Ref, sizes: tuple[Size, ...]) -> Dims:
-        """Return dimensions of these sizes, those of a reference where it has them in place."""
+        """Return dimensions of these sizes, those of a reference where it has them in place.
+
+        Of a reference of another rank, the first alone is in its place.
+        """
         forest = self.forest
-        if len(ref.dims) != len(sizes):
-            return forest.dims(sizes)
-        return tuple(
-            dim if forest.fits(dim, size) else new
-            for dim, size, new in zip(ref.dims, sizes, forest.dims(sizes), strict=True)
-        )
+        kept = ref.dims if len(ref.dims) == len(sizes) else ref.dims[:1]
+        new = forest.dims(sizes)
+        same = [
+            dim if forest.fits(dim, size) else made
+            for dim, size, made in zip(kept, sizes, new, strict=False)
+        ]
+        return (*same, *new[len(same) :])

@@ -11,10 +11,14 @@ from symbolic_cost.layers.skips import Fork, SetAside, Unread, frozen, rebuilt
 from symbolic_cost.layers.window_attention import Windowed
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields, is_size
+from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.stored.timm import spelt
 from symbolic_cost.models.vision.cnn_config import read
 from symbolic_cost.models.vision.cnn_residual import trunk
+from symbolic_cost.models.vision.config import last_alone, square_side
+from symbolic_cost.models.vision.image_model import pictured
 from symbolic_cost.models.vision.maps_families import convnext, swin
+from symbolic_cost.ops.graph import Model
 
 
 def residual(fields: Fields) -> tuple[Chain, tuple[str, ...]]:
@@ -149,6 +153,16 @@ def hierarchy(
     inner.require(holds=channels == _COLOURS, problem=problem, name="num_channels")
     fields.problems += inner.not_understood().values()
     return Chain(layers), widths
+
+
+def build(fields: Fields, shape: Shape) -> Model:
+    """Declare a hierarchical network by itself, whose last map is normalised and taken."""
+    side, channels = square_side(fields, "image_size", 224), fields.size("num_channels", 3)
+    layers, depths, _ = _HIERARCHIES[fields.family.removesuffix("v2")](fields)
+    last_alone(fields, len(depths), "depths")
+    for name in [name for name in layers if name.endswith(".taken")][:-1]:
+        del layers[name]
+    return pictured(fields, shape, Chain(layers), (side, side), "he-2015", channels=channels)
 
 
 _COLOURS = 3

@@ -227,6 +227,8 @@ def _patched(fields: Fields, family: Encoder) -> Encoder:
     number, side = fields.size("num_patches", 256), fields.size("patch_size", 16)
     root = isqrt(number)
     fields.require(holds=root**2 == number, problem="a square is accepted", name="num_patches")
+    told = "as many positions, interpolated; Transformers 5.24 takes a product, not counted here"
+    fields.assume("num_patches", told)
     values = {**fields.source.values, "image_size": root * side}
     fields.source = replace(fields.source, values=values)
     return _siglip(fields, family)

@@ -114,6 +114,10 @@ def _dino(fields: Fields, name: str) -> Fields:
     inner.require(holds=step <= side, problem=f"at most {side} is accepted", name="patch_size")
     heads, width = inner.size("num_attention_heads"), inner.size("hidden_size")
     divided(inner, "num_attention_heads", (width,), (heads,))
+    first = fields.source.values.get("image_model_config")
+    channels = first.get("num_channels", 3) if isinstance(first, Mapping) else 3
+    alike = inner.size("num_channels", 3) == channels
+    inner.require(holds=alike, problem=f"{channels}, as in image_model_config", name="num_channels")
     inner.ignore("out_features", "out_indices", "reshape_hidden_states", "apply_layernorm")
     return inner
 

@@ -4,9 +4,20 @@ from collections.abc import Callable, Mapping
 
 from symbolic_cost.layers.conv import Activation, Chain, Conv, Layer
 from symbolic_cost.layers.maps import Mix, Normed, Reduced, Residual, perceptron
+from symbolic_cost.layers.mask_heads import Heatmaps, Stacked
 from symbolic_cost.layers.object_queries import Conditional, Levels, Sampled, Sequence, Sine, Times
-from symbolic_cost.layers.skips import Constant, Fork, Idle, Learned, SetAside, Take, predictor
-from symbolic_cost.layers.unet import GROUPS, Repeated
+from symbolic_cost.layers.skips import (
+    Constant,
+    Fork,
+    Idle,
+    Learned,
+    Plus,
+    SetAside,
+    Take,
+    predictor,
+)
+from symbolic_cost.layers.unet import GROUPS, Enlarged, Repeated
+from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.models.build import Fields, Model, Shape, classes_of
 from symbolic_cost.models.functions import FUNCTIONS
 from symbolic_cost.models.vision.backbones import residual
@@ -28,6 +39,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     layers = _NETWORKS[fields.family](fields)
     if fields.head.endswith("Model"):
         layers = {name: layer for name, layer in layers.items() if name != "heads"}
+    elif fields.head.endswith("Segmentation"):
+        layers |= _masks(fields)
     sides = sides_of(fields, SIDES, said=False)
     whole = Chain({"backbone": backbone, **layers})
     source = _SOURCES.get(fields.family, "carion-2020")
@@ -95,6 +108,7 @@ def detr(fields: Fields) -> Named:
     decoder = block(layers, before=before)
     return {
         "project": Conv(sizes.width, 1),
+        "projected": SetAside("projected"),
         "places": _PLACES,
         "encoder": Repeated(encoder, sizes.depths[0]),
         **({"last": Normed()} if before else {}),
@@ -107,6 +121,35 @@ def detr(fields: Fields) -> Named:
         "norm": Normed(),
         "heads": heads_of(classes_of(fields) + 1, sizes.width),
     }
+
+
+def _masks(fields: Fields) -> Named:
+    """Return the masks of a DETR: convolutions of one map per query, with those of the backbone."""
+    timm = fields.flag("use_timm_backbone", default=True)
+    problem = "true is accepted: maps of all stages are taken"
+    fields.require(holds=timm, problem=problem, name="use_timm_backbone")
+    width, number = fields.size("d_model", 256), fields.size("num_queries", 100)
+    heads = fields.size("encoder_attention_heads", 8)
+    channels = (width + heads, *(width >> i for i in range(1, 5)))
+    fine = (width + heads) % 8 == 0 and all(c and c % min(8, c) == 0 for c in channels)
+    problem = f"groups of 8 do not divide {list(channels)} channels"
+    fields.require(holds=fine, problem=problem, name="d_model")
+    divided(fields, "encoder_attention_heads", 8, width)
+    ended: Named = {"norm": GROUPS, "act": Activation(function_of(fields))}
+    first, second, *others = (Chain({"conv": Conv(c, 3, 1, 1), **ended}) for c in channels)
+    layers: Named = {"looks": Heatmaps(heads, "memory"), "put": SetAside("looks")}
+    layers |= {"map": Take("projected"), "each": Stacked(number), "beside": Beside(("looks",))}
+    layers |= {"conv1": first, "conv2": second}
+    for i, (stage, fused) in enumerate(zip((3, 2, 1), others, strict=True)):
+        side: Named = {"put": SetAside("above"), "take": Take(f"map{stage}")}
+        side |= {
+            "each": Stacked(number),
+            "adapt": Conv(width >> i + 1, 1),
+            "side": SetAside("side"),
+        }
+        side |= {"above": Take("above"), "fit": Enlarged("side"), "sum": Plus("side")}
+        layers[f"stage{i}"] = Chain({**side, "fuse": fused})
+    return {"masks": Chain({**layers, "last": Conv(1, 3, 1, 1)})}
 
 
 def conditional(fields: Fields) -> Named:

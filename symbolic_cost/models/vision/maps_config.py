@@ -5,6 +5,7 @@ from symbolic_cost.layers.maps import Residual
 from symbolic_cost.models.fields import Fields
 from symbolic_cost.models.labels import classes_of
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.vision import backbones
 from symbolic_cost.models.vision.bit import bit
 from symbolic_cost.models.vision.cnn import CNN
 from symbolic_cost.models.vision.config import square_side
@@ -21,6 +22,8 @@ from symbolic_cost.ops.graph import Model
 
 def build(fields: Fields, shape: Shape) -> Model:
     """Read the fields and declare the network; images have 224 pixels a side unless they say."""
+    if fields.head.endswith("Backbone"):
+        return backbones.build(fields, shape)
     side, channels = square_side(fields, "image_size", 224), fields.size("num_channels", 3)
     own = {"timm_inverted": inverted, "hiera": hiera, "bit": bit, "hgnet_v2": hgnet, "cvt": cvt}
     own |= {"timm_written": written}

@@ -21,6 +21,8 @@ def build(fields: Fields, shape: Shape) -> Model:
     decoder.text("model_type", "detr", ("detr",))
     wide, mask = fields.size("fpn_feature_size", 256), fields.size("mask_feature_size", 256)
     _grouped(fields, "fpn_feature_size", wide)
+    problem = "2 and more are accepted: a sum over one is no product"
+    fields.require(holds=mask > 1, problem=problem, name="mask_feature_size")
     last = len(widths) - 1
     maps: Named = {"stem": _fused(wide)}
     for i in range(last - 1, -1, -1):

@@ -188,6 +188,7 @@ def profile_text(profile: Profile, step: int = 1) -> str:
         *_tree(profile, profile.top, ""),
         "-" * len(title),
         *_aligned_lines(footer(profile)),
+        *profile.notes,
     ]
     return "\n".join(lines)
 
@@ -256,5 +257,8 @@ def profile_sheet(name: str, profile: Profile) -> Sheet:
     )
     numbers = ("occurs", "params", "MACs", "FLOP", "latency")
     columns = (Column("module"), Column("class"), *(Column(text, "right") for text in numbers))
-    notes = (f"conventions {profile.version.flop.name}: {profile.version.flop.meaning}",)
+    notes = (
+        f"conventions {profile.version.flop.name}: {profile.version.flop.meaning}",
+        *profile.notes,
+    )
     return Sheet(f"Profile of {name}", columns, rows, notes)

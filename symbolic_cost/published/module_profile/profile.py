@@ -18,12 +18,14 @@ from symbolic_cost.errors import InputError, Problems, looked_up, quote, unknown
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.fields import is_size
+from symbolic_cost.models.lengths import of_length
+from symbolic_cost.models.positions import beyond
 from symbolic_cost.numeric.binding import bind, value
 from symbolic_cost.ops.declare import Model, Op
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.lookup import Lookup
-from symbolic_cost.published.inputs import read_inputs
+from symbolic_cost.published.inputs import of_file, read_inputs
 from symbolic_cost.published.module_profile.modules import Module, declared_modules, tree
 from symbolic_cost.published.module_profile.numbers import Span, latency
 
@@ -82,6 +84,7 @@ class Profile(NamedTuple):
     version: Version
     run: Run
     measured: Latencies
+    notes: tuple[str, ...] = ()
 
 
 def counted(
@@ -299,12 +302,19 @@ def named_profile(
     ]
     rules = problems.attempt(looked_up, "version of the profiler", version, VERSIONS)
     problems.refuse()
-    model = named_model(name)
-    if seq is not None and not any(size.has(symbols.l) for size in model.sizes.values()):
+    length = {} if seq is None else {"l": seq}
+    model = of_length(lambda shape: named_model(name, shape=shape), length)
+    read = model.fixed or any(size.has(symbols.l) for size in model.sizes.values())
+    if seq is not None and not read:
         raise InputError(f"seq = {seq} is not read: model {quote(name)} has no sequence")
-    values = {"b": batch, **({} if seq is None else {"l": seq})}
+    values = {"b": batch, **({} if model.fixed else length)}
     times = read_inputs(measured) if isinstance(measured, str) else measured
     paths = tuple(part.path for part in model.parts)
     bert = paths == ("embedding", "block", "pooler") and model.source == "devlin-2018"
     modules = tree("bert", model.parts[1].repeat) if bert else None
-    return profile(model, values, modules=modules, version=rules, measured=times)
+    with of_file(measured if isinstance(measured, str) else None):
+        own = profile(model, values, modules=modules, version=rules, measured=times)
+    if seq is None:
+        return own
+    sizes = {axis: bind(size, {**model.bindings, **values}) for axis, size in model.sizes.items()}
+    return own._replace(notes=tuple(beyond(replace(model, sizes=sizes), seq, 0)))

@@ -251,6 +251,61 @@ class Stopped(torch.nn.Module):
         return self.frozen(self.held(y)) + self.up(self.down(y))
 
 
+class Operators(torch.nn.Module):
+    """What few networks call: bags of rows, vectors, pools to one, floors of lengths, a loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bag = torch.nn.EmbeddingBag(96, 24, mode="mean")
+        self.table = torch.nn.EmbeddingBag(96, 24, mode="sum")
+        self.rows = torch.nn.Embedding(96, 24)
+        self.conv = torch.nn.Conv1d(24, 32, 3, padding=1)
+        self.scale, self.offset = (torch.nn.Parameter(torch.randn(32)) for _ in range(2))
+        self.vector = torch.nn.Parameter(torch.randn(32))
+        self.head = torch.nn.Linear(32, 96)
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        weights = torch.sigmoid(self.rows(input_ids).sum(-1))
+        bags = self.bag(input_ids) + self.table(input_ids, per_sample_weights=weights)
+        x = self.conv(self.rows(input_ids).transpose(1, 2) + bags.unsqueeze(-1))
+        b, c, l = x.shape
+        x = torch.ops.aten.native_group_norm(x, self.scale, self.offset, b, c, l, 4, 1e-5)[0]
+        pooled = torch.nn.functional.adaptive_avg_pool1d(x, 1).squeeze(-1)
+        gate = torch.sigmoid(x.transpose(1, 2) @ self.vector).unsqueeze(-1)
+        x = (gate * x.transpose(1, 2) + pooled.unsqueeze(1)).transpose(1, 2)
+        x = torch.nn.functional.interpolate(x, scale_factor=0.5, mode="nearest")
+        scores = self.head(x.transpose(1, 2)).mean(1)
+        loss = torch.nn.functional.cross_entropy(scores, input_ids[:, 0])
+        near = torch.nn.functional.cosine_similarity(bags, self.table.weight[:1])
+        return loss + torch.vdot(self.vector, self.vector) + near.mean()
+
+
+class Steps(torch.nn.Module):
+    """Recurrences, whole and step by step, transforms, products that are named otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = torch.nn.Embedding(96, 24)
+        self.lstm, self.gru = torch.nn.LSTMCell(24, 32), torch.nn.GRUCell(24, 32)
+        self.both = torch.nn.GRU(24, 16, num_layers=2, batch_first=True, bidirectional=True)
+        self.wide = torch.nn.Parameter(torch.randn(40, 32))
+        self.deep = torch.nn.Parameter(torch.randn(4, 10, 16))
+        self.vector, self.other = (torch.nn.Parameter(torch.randn(n)) for n in (40, 16))
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        x = self.rows(input_ids)
+        h = c = g = torch.zeros(x.shape[0], 32)
+        for place in range(3):
+            h, c = self.lstm(x[:, place], (h, c))
+            g = self.gru(x[:, place + 3], g)
+        h = h + self.both(x[:, :7])[0].mean(1)
+        mixed = torch.fft.fftn(x, dim=(1, 2)).real.sum(1)
+        y = torch.inner(h + g, self.wide) + mixed.sum(-1, keepdim=True)
+        z = torch.tensordot(y.view(-1, 4, 10), self.deep, dims=([1, 2], [0, 1]))
+        far = torch.nn.functional.triplet_margin_loss(z, z.flip(0), self.other.expand_as(z))
+        return torch.outer(torch.mv(y, self.vector), self.other) + z * far
+
+
 def _hf(cls: str, config: str, **fields: Any) -> Callable[[], torch.nn.Module]:
     return lambda: getattr(hf, cls)._from_config(  # noqa: SLF001 - the public door of a config
         getattr(hf, config)(**fields),
@@ -333,6 +388,7 @@ MODELS: Mapping[str, tuple[Callable[[], torch.nn.Module], tuple[Any, ...]]] = {
         ),
         _TOKENS,
     ),
+    "albert": (_hf("AlbertForMaskedLM", "AlbertConfig", **_ENCODER, embedding_size=32), _TOKENS),
     "deepseek_v3": (
         _hf(
             "DeepseekV3ForCausalLM",
@@ -687,12 +743,24 @@ MODELS: Mapping[str, tuple[Callable[[], torch.nn.Module], tuple[Any, ...]]] = {
         _hf("ConvBertForMaskedLM", "ConvBertConfig", **_ENCODER, embedding_size=48),
         _TOKENS,
     ),
+    "one_expert": (
+        _hf(
+            "MixtralForCausalLM",
+            "MixtralConfig",
+            **_DECODER,
+            num_local_experts=4,
+            num_experts_per_tok=1,
+        ),
+        _TOKENS,
+    ),
     "mixer": (Mixer, _PIXELS),
     "unet": (UNet, _PIXELS),
     "standardized": (Normalized, _PIXELS),
     "retention": (Linear, _TOKENS),
     "letters": (Letters, _TOKENS),
     "stopped": (Stopped, _TOKENS),
+    "operators": (Operators, _TOKENS),
+    "steps": (Steps, _TOKENS),
 }
 
 

@@ -13,7 +13,7 @@ from symbolic_cost.models.traced.acts import (
     put,
     under,
 )  # fmt: skip
-from symbolic_cost.models.traced.forest import Dims
+from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.graph import Size, number
 from symbolic_cost.models.traced.rules.views import spread
 from symbolic_cost.models.traced.trace import Trace, rule
@@ -46,9 +46,23 @@ def part(t: Trace, ref: Ref, dims: Dims, place: int) -> Ref:
     if len(whole) == 1 and not set(whole) & others:
         (new,) = dims[place] or (t.forest.new(1),)
         result = t.act("view", [ref], dims, options={"from": whole[0], "to": new})
-        result.tensor.units = ref.tensor.units + (() if dims[place] else (new,))
+        made = dims[place] and (new,)
+        result.tensor.dims = _without(t, ref, whole, made)
+        result.tensor.units = ref.tensor.units + (() if made else (new,))
         return result
     return t.pointwise("copy", [ref], dims)
+
+
+def _without(t: Trace, ref: Ref, gone: Dim, made: Dim = ()) -> Dims:
+    """Return a tensor's own dimensions, with other axes or none in place of some.
+
+    They stand in the tensor's own order, however the reference transposes them.
+    """
+    return tuple(
+        made if axis in gone else (axis,)
+        for axis in t.forest.axes(ref.tensor.dims)
+        if made or axis not in gone
+    )
 
 
 @rule("aten.select", "aten.select_copy")
@@ -93,7 +107,8 @@ def parts(t: Trace) -> None:
         for i in range(len(lengths)):
             t.bind(under(ref, dims), i)
         return
-    tensors = tuple(Tensor(dims, units=ref.tensor.units) for _ in lengths)
+    own = _without(t, ref, t.forest.flat(equal[0]))
+    tensors = tuple(Tensor(own, units=ref.tensor.units) for _ in lengths)
     whole = put(ref.dims, place, equal[0], equal[1])
     use = Use(under(ref, whole), whole)
     t.write(Act("split", t.name(), (use,), tensors, options={"lost": equal[0]}))
@@ -252,7 +267,7 @@ def _rows_again(t: Trace, ref: Ref) -> Ref | None:
     return t.pointwise("copy", [ref], dims)
 
 
-@rule("aten.embedding", "aten.embedding_bag")
+@rule("aten.embedding")
 def embedding(t: Trace) -> None:
     """Rows of a table."""
     table, ids = t.arg("weight", 0), t.arg("indices", 1)
@@ -261,3 +276,26 @@ def embedding(t: Trace) -> None:
         t.bind(t.pointwise("copy", [table], dims))
         return
     t.bind(t.act("lookup", [ids, table], dims))
+
+
+@rule("aten.embedding_bag", "aten._embedding_bag", "aten._embedding_bag_forward_only")
+def bags(t: Trace) -> None:
+    """Rows of a table, summed over every bag; the largest are found by as much work."""
+    table, ids, factors = t.arg("weight", 0), t.arg("indices", 1), t.arg("per_sample_weights", 6)
+    count, width = t.sizes()[0], table.dims[1:]
+    split = t.forest.split(ids.dims[0], (count, _each(t, ids, count)))
+    dims = ((*split[0], *split[1]) if split else ids.dims[0], *width)
+    rows = Ref(ids.tensor, (dims[0],))
+    found = t.act("lookup", [rows, table], dims) if table.tensor.weight else table
+    if isinstance(factors, Ref) and not factors.tensor.constant:
+        found = t.pointwise("mul", [found, Use(factors, (dims[0],))], dims)
+    made = (split[0] if split else t.forest.dim(count), *width)
+    t.bind(t.pointwise("sum", [Use(found, dims)], made))
+
+
+def _each(t: Trace, ids: Ref, count: Size) -> Size:
+    """Return how many rows a bag has on average."""
+    size = number(1)
+    for axis in t.forest.flat(ids.dims[0]):
+        size *= axis.size
+    return size / number(count)

@@ -1,5 +1,7 @@
 """Operators whose elements change places: no mesh axis may split where they do."""
 
+from collections.abc import Mapping
+
 from symbolic_cost.models.traced.acts import Ref, Use, under
 from symbolic_cost.models.traced.forest import Dim
 from symbolic_cost.models.traced.rules.parts import chosen_rows
@@ -43,21 +45,38 @@ def _picked(t: Trace, ref: Ref) -> None:
     t.bind(t.pointwise("copy", [ref], dims))
 
 
+_DIMENSIONS: Mapping[str, str] = {
+    **dict.fromkeys(("roll", "flip", "rot90"), "dims"),
+    "unfold": "dimension",
+    **dict.fromkeys(
+        ("sort", "scatter", "scatter_", "scatter_add", "index_add", "index_copy", "slice_scatter",
+         "select_scatter"),
+        "dim",
+    ),
+}  # fmt: skip
+"""The argument that names the dimensions along which elements move, by operator."""
+
+_IMAGES = frozenset(
+    {
+        *("reflection_pad1d", "reflection_pad2d", "replication_pad2d", "im2col", "col2im"),
+        *("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
+    }
+)
+"""Operators of images: elements of one never move to another."""
+
+
 def _along(t: Trace, ref: Ref) -> Dim:
     """Return the axes along which elements move; all of them where it is not said."""
-    named = (
-        t.arg("dim", 1)
-        if t.node.target in ("aten.gather", "aten.index_select", "aten.sort")
-        else t.arg("dims", 2)
-    )
-    places = [named] if isinstance(named, int) else named
-    if t.node.target in ("aten.pad", "aten.constant_pad_nd"):
+    target = t.node.target.removeprefix("aten.")
+    if target in _IMAGES and len(ref.dims) > 1:
+        return t.forest.axes(ref.dims[1:])
+    if target in ("pad", "constant_pad_nd"):
         changed = t.arg("pad", 1) or []
         places = [-1 - i // 2 for i, number in enumerate(changed) if number != 0]
-        if not places:
-            return ()
-    dims = ref.dims if not places else tuple(ref.dims[place] for place in places)
-    return t.forest.axes(dims)
+        return t.forest.axes(ref.dims[place] for place in places)
+    named = t.arg(_DIMENSIONS[target]) if target in _DIMENSIONS else None
+    along = [named] if isinstance(named, int) else named
+    return t.forest.axes([ref.dims[place] for place in along] if along else ref.dims)
 
 
 @rule(
@@ -125,3 +144,18 @@ def resampled(t: Trace) -> None:
         return
     dims = (*ref.dims[:2], *t.forest.dims(t.sizes()[2:]))
     t.bind(t.pointwise("interpolate", [ref], dims))
+
+
+@rule(*(f"aten.fft_{kind}{dims}" for dims in ("", "2", "n") for kind in ("fft", "ifft", "rfft",
+      "irfft")), *(f"aten.{name}" for name in ("_fft_c2c", "_fft_r2c", "_fft_c2r")))  # fmt: skip
+def transformed(t: Trace) -> None:
+    """A Fourier transform: every position takes all along a dimension."""
+    ref = t.tensors()[0]
+    if ref.tensor.constant:
+        t.bind(t.constant())
+        return
+    named = t.arg("dim", 2 if "aten.fft" in t.node.target else 1)
+    last = [-1] if t.node.target.endswith("fft") else [-2, -1] if "2" in t.node.target else None
+    places = [named] if isinstance(named, int) else named or last or range(len(ref.dims))
+    t.forest.moved.update(t.forest.axes(ref.dims[place] for place in places))
+    t.bind(t.pointwise("fourier", [ref], t.aligned(ref, t.sizes())))

@@ -17,13 +17,19 @@ _KINDS: Mapping[str, str] = {
     "relu": "relu",
     "tanh": "tanh",
     "sigmoid": "sigmoid special_expit",
-    "softplus": "softplus",
+    "softplus": "softplus log_sigmoid",
     "elu": "elu celu selu",
-    "leaky_relu": "leaky_relu",
+    "leaky_relu": "leaky_relu rrelu",
     "relu6": "hardtanh relu6 clamp clamp_min clamp_max clip",
     "exp": "exp rsqrt sqrt reciprocal exp2 expm1",
-    "activation": "pow square log log1p log2 log10 sin cos tan abs absolute erf special_erf "
-    "hardswish hardsigmoid mish log_sigmoid logit threshold sinh cosh asin acos atan rrelu",
+    "mish": "mish",
+    "hardswish": "hardswish",
+    "hardsigmoid": "hardsigmoid",
+    "clamp": "threshold",
+    "absolute": "abs absolute",
+    "power": "pow square",
+    "transcendental": "log log1p log2 log10 sin cos tan erf special_erf logit sinh cosh asin acos "
+    "atan",
 }
 """Kinds of elementwise work, by the operators that are of it."""
 
@@ -262,13 +268,14 @@ def channel_norm(t: Trace) -> None:
 @rule("aten.group_norm", "aten.native_group_norm")
 def group_norm(t: Trace) -> None:
     """A norm over groups of channels and positions."""
-    ref = t.arg("input", 0)
-    groups = t.arg("num_groups", 1)
+    ref, native = t.arg("input", 0), "native" in t.node.target
+    groups = t.arg("group", 6) if native else t.arg("num_groups", 1)
+    first = 1 if native else 2
     length = t.forest.length(ref.dims[1])
     split = t.forest.split(ref.dims[1], (groups, length // groups))
     inner = split[1] if split else ref.dims[1]
     row = (*inner, *(axis for dim in ref.dims[2:] for axis in dim))
-    weights = (t.arg("weight", 2), t.arg("bias", 3))
+    weights = (t.arg("weight", first), t.arg("bias", first + 1))
     t.bind(norm(t, ref, _of_channels(ref, weights), "group_norm", row))
 
 

@@ -1,11 +1,11 @@
-"""Products, attention and convolutions."""
+"""Products and attention."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symbolic_cost.errors import InputError, PatternError
-from symbolic_cost.models.traced.acts import Ref, Use, under
+from symbolic_cost.models.traced.acts import Ref, Use, put, under
 from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.rules.pointwise import combined, matched
 from symbolic_cost.models.traced.trace import Trace, rule
@@ -55,29 +55,30 @@ def product(
 def linear(t: Trace) -> None:
     """A product with a transposed weight, and a bias."""
     x, w, bias = t.arg("input", 0), t.arg("weight", 1), t.arg("bias", 2)
-    t.bind(_times(t, x, under(w, w.dims[::-1]) if len(w.dims) > 1 else w, bias))
+    if len(w.dims) == 1:
+        made = _weighted(t, x, w, -1)
+        t.bind(made if bias is None else combined(t, [made, bias], "add"))
+    else:
+        t.bind(times(t, x, under(w, w.dims[::-1]), bias))
 
 
-def _times(t: Trace, x: Ref, w: Ref, bias: Ref | None = None) -> Ref:
+def times(t: Trace, x: Ref, w: Ref, bias: Ref | None = None) -> Ref:
     """Return x w, rows of x before and columns of w after."""
     t.forest.unify(x.dims[-1], w.dims[0])
     rows = _letters(len(x.dims) - 1)
-    dims = dict(zip(rows, x.dims[:-1], strict=True)) | {"k": x.dims[-1], "n": ()}
-    if len(w.dims) > 1:
-        dims["n"] = w.dims[1]
+    dims = dict(zip(rows, x.dims[:-1], strict=True)) | {"k": x.dims[-1], "n": w.dims[1]}
     if not w.tensor.constant and not w.tensor.weight:
-        dims["n"] = _apart(t, dims["n"], x.dims[:-1])
+        dims["n"] = apart_from(t, dims["n"], x.dims[:-1])
     if bias is not None:
         t.forest.unify(bias.dims[-1], dims["n"])
-    last = "n" if len(w.dims) > 1 else ""
-    return product(t, [(x, f"{rows}k"), (w, f"k{last}")], f"{rows}{last}", dims, bias=bias)
+    return product(t, [(x, f"{rows}k"), (w, "kn")], f"{rows}n", dims, bias=bias)
 
 
 def _letters(count: int) -> str:
     return "abcdefghij"[:count]
 
 
-def _apart(t: Trace, dim: Dim, others: Sequence[Dim]) -> Dim:
+def apart_from(t: Trace, dim: Dim, others: Sequence[Dim]) -> Dim:
     """Return a dimension under second axes where others have its own."""
     own = t.forest.flat(dim)
     return dim if set(own).isdisjoint(t.forest.axes(others)) else t.forest.copies(own)
@@ -89,13 +90,13 @@ def addmm(t: Trace) -> None:
     names = ("mat1", "mat2") if t.node.target == "aten.addmm" else ("batch1", "batch2")
     bias, x, w = t.arg("self", 0), t.arg(names[0], 1), t.arg(names[1], 2)
     if t.node.target == "aten.addmm" and bias.tensor.weight and len(bias.dims) == 1:
-        t.bind(_times(t, x, w, bias))
+        t.bind(times(t, x, w, bias))
         return
     t.bind(combined(t, [_matmul(t, x, w), bias], "add"))
 
 
-@rule("aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot", "aten.linalg_matmul",
-      "_operator.matmul")  # fmt: skip
+@rule("aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot", "aten.vdot",
+      "aten.linalg_matmul", "_operator.matmul")  # fmt: skip
 def matmul(t: Trace) -> None:
     """A product over the last and the last but one dimension, others in pairs."""
     t.bind(_matmul(t, *t.tensors()))
@@ -105,7 +106,7 @@ def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
     if len(x.dims) == 1 or len(w.dims) == 1:
         return _vector(t, x, w)
     if len(w.dims) == _MATRIX and (w.tensor.weight or len(x.dims) > _MATRIX):
-        return _times(t, x, w)
+        return times(t, x, w)
     core = t.cores.get(t.node.index)
     lead, dims = _batch(t, [(x, x.dims[:-2]), (w, w.dims[:-2])])
     t.unify(x, -1, w, -2)
@@ -113,7 +114,7 @@ def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
     if core == "scores" and not x.tensor.weight and not w.tensor.weight:
         dims["n"] = t.forest.copies(dims["n"])
     elif core != "attend":
-        dims["n"] = _apart(t, dims["n"], [dim for letter, dim in dims.items() if letter != "n"])
+        dims["n"] = apart_from(t, dims["n"], [dim for letter, dim in dims.items() if letter != "n"])
     keys = dims["k"] if core == "attend" else dims["n"]
     more: dict[str, Any] = {"pairs": (dims["m"], keys), "core": t.node.path} if core else {}
     letters = [f"{lead[0]}mk", f"{lead[1]}kn"]
@@ -121,15 +122,29 @@ def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
 
 
 def _vector(t: Trace, x: Ref, w: Ref) -> Ref:
+    """Return a product with a vector; but for that with a matrix, PyTorch's counter knows none."""
     if len(w.dims) == 1:
-        t.forest.unify(x.dims[-1], w.dims[0])
-        rows = _letters(len(x.dims) - 1)
-        dims = dict(zip(rows, x.dims[:-1], strict=True)) | {"k": x.dims[-1]}
-        return product(t, [(x, f"{rows}k"), (w, "k")], rows, dims)
-    t.forest.unify(x.dims[-1], w.dims[-2])
-    rows = _letters(len(w.dims) - 2)
-    dims = dict(zip(rows, w.dims[:-2], strict=True)) | {"k": x.dims[-1], "n": w.dims[-1]}
-    return product(t, [(x, "k"), (w, f"{rows}kn")], f"{rows}n", dims)
+        return _weighted(t, x, w, -1)
+    if len(w.dims) > _MATRIX:
+        return _weighted(t, w, x, -2)
+    t.forest.unify(x.dims[-1], w.dims[0])
+    dims = {"k": x.dims[-1], "n": w.dims[1]}
+    return product(t, [(x, "k"), (w, "kn")], "n", dims)
+
+
+def _weighted(t: Trace, ref: Ref, vector: Ref, place: int) -> Ref:
+    """Return the sum over a dimension of a tensor, each position times a factor."""
+    given = ref.tensor.is_input and ref.dims == ref.tensor.dims
+    if vector.tensor.constant and not given and len(ref.dims) > _MATRIX:
+        raise InputError(
+            f"{t.graph.place}: {t.node.target} in {t.node.path or 'the model'}: a vector without a "
+            "gradient, of which memory's order decides whether PyTorch counts the product: one "
+            "with a gradient, or a matrix of one column, is accepted"
+        )
+    at = place % len(ref.dims)
+    t.unify(ref, at, vector, 0)
+    made = t.pointwise("mul", [ref, Use(vector, (ref.dims[at],))], ref.dims)
+    return t.pointwise("sum", [made], put(ref.dims, at), "sum")
 
 
 def _batch(t: Trace, sides: Sequence[tuple[Ref, Dims]]) -> tuple[list[str], dict[str, Dim]]:
@@ -155,6 +170,13 @@ def _batch(t: Trace, sides: Sequence[tuple[Ref, Dims]]) -> tuple[list[str], dict
                 t.forest.unify(batch[name], dim)
         result += name if name in batch else "1"
     return [*letters, result], batch
+
+
+@rule("aten.addmv")
+def addmv(t: Trace) -> None:
+    """A product with a vector, and a bias."""
+    bias, x, vector = t.arg("self", 0), t.arg("mat", 1), t.arg("vec", 2)
+    t.bind(combined(t, [_weighted(t, x, vector, -1), bias], "add"))
 
 
 @rule("aten.einsum")
@@ -213,7 +235,7 @@ def _note_dims(t: Trace, ref: Ref, letters: str, dims: dict[str, Dim]) -> str:
         if letter in dims:
             t.forest.unify(dims[letter], dim)
         else:
-            dims[letter] = _apart(t, dim, [*dims.values()])
+            dims[letter] = apart_from(t, dim, [*dims.values()])
     return own
 
 
@@ -261,68 +283,6 @@ def _grouped(t: Trace, q: Ref, ref: Ref) -> Ref:
     return under(ref, (*ref.dims[:-3], (*have, group), *ref.dims[-2:]))
 
 
-@rule("aten.conv1d", "aten.conv2d", "aten.conv3d", "aten.convolution", "aten._convolution",
-      "aten.conv_transpose1d", "aten.conv_transpose2d", "aten.conv_transpose3d")  # fmt: skip
-def conv(t: Trace) -> None:
-    """A convolution, or one the other way round."""
-    x, w, bias = t.arg("input", 0), t.arg("weight", 1), t.arg("bias", 2)
-    turned = "transpose" in t.node.target or t.arg("transposed", 6) is True
-    groups = t.arg("groups", 8 if "convolution" in t.node.target else 6)
-    groups = groups if isinstance(groups, int) else 1
-    spatial = len(w.dims) - 2
-    lead = x.dims[: len(x.dims) - spatial - 1]
-    channels = x.dims[-spatial - 1]
-    forest = t.forest
-    # The kernel is [out, in / groups, ...], turned [in, out / groups, ...].
-    each = forest.length(w.dims[0]) // groups
-    split = forest.split(w.dims[0], (groups, each)) if groups > 1 else None
-    many = split[0] if split else ()
-    summed = w.dims[1] if not turned else split[1] if split else w.dims[0]
-    out = (*many, *w.dims[1]) if turned else w.dims[0]
-    forest.unify(channels, (*many, *summed))
-    sizes = t.sizes()
-    positions = tuple(
-        x.dims[len(x.dims) - spatial + i]
-        if sizes[len(sizes) - spatial + i] == 1 and not x.dims[len(x.dims) - spatial + i]
-        else dim
-        for i, dim in enumerate(forest.dims(sizes[len(sizes) - spatial :]))
-    )
-    dims = (*lead, out, *positions)
-    want = (*lead, (*many, *summed), *x.dims[len(x.dims) - spatial :])
-    uses = [Use(x, want), Use(w, w.dims), *([Use(bias, (out,))] if isinstance(bias, Ref) else [])]
-    if isinstance(bias, Ref):
-        forest.unify(bias.dims[0], out)
-    options = {"turned": turned, "bias": isinstance(bias, Ref), "summed": summed, "made": len(lead)}
-    if not w.tensor.weight:
-        options["computed"] = True
-    t.bind(t.act("conv", uses, dims, options=options))
-
-
-@rule("aten.max_pool1d", "aten.max_pool2d", "aten.max_pool3d", "aten.avg_pool1d", "aten.avg_pool2d",
-      "aten.avg_pool3d", "aten.adaptive_avg_pool1d", "aten.adaptive_avg_pool2d",
-      "aten.max_pool2d_with_indices", "aten.adaptive_max_pool2d", "aten.adaptive_avg_pool3d",
-      "aten._adaptive_avg_pool2d")  # fmt: skip
-def pool(t: Trace) -> None:
-    """A reduction over windows."""
-    x = t.arg("self", 0)
-    if x.tensor.constant:
-        t.bind(t.constant())
-        return
-    sizes = t.sizes()
-    spatial = int(re.findall(r"(\d)d", t.node.target)[0])
-    leading = x.dims[: len(x.dims) - spatial]
-    dims = (*leading, *t.forest.dims(sizes[len(sizes) - spatial :]))
-    kernel = t.arg("kernel_size", 1) if "adaptive" not in t.node.target else None
-    kernel = [kernel] * spatial if isinstance(kernel, int) else kernel
-    if kernel is None:
-        old = [t.forest.length(dim) for dim in x.dims[-spatial:]]
-        kernel = [-(-a // t.forest.count(b)) for a, b in zip(old, sizes[-spatial:], strict=True)]
-    kernel = kernel * spatial if len(kernel) < spatial else kernel
-    window = tuple(t.forest.new(size) for size in kernel if size != 1)
-    function = "max_pool" if "max" in t.node.target else "avg_pool"
-    t.bind(t.act("pool", [x], dims, function=function, options={"window": window}))
-
-
 @rule("transformers.grouped_mm_fallback", "aten._grouped_mm")
 def grouped(t: Trace) -> None:
     """Rows sorted by expert, each times the matrix of its expert.
@@ -332,16 +292,19 @@ def grouped(t: Trace) -> None:
     x, w = t.tensors()[:2]
     t.unify(x, 1, w, 1)
     experts, rows = t.forest.flat(w.dims[0]), t.forest.flat(x.dims[0])
-    if len(experts) != 1 or len(rows) != len(_ROUTED):
+    many = any(axis in t.forest.means for axis in rows)
+    fewest = len(_ROUTED) if many else len(_ROUTED) - 1  # (b, l), each row of one expert alone
+    if len(experts) != 1 or not fewest <= len(rows) <= len(_ROUTED):
         raise PatternError(f"{t.name()}: rows and experts of a grouped product cannot be told")
-    if not any(axis in t.forest.means for axis in rows):
+    if not many:
         rows = t.forest.shares(rows, experts)
     else:
         t.forest.unify((rows[-1],), experts)
         rows = t.forest.flat(rows)
     dims: dict[str, Dim] = {n: (axis,) for n, axis in zip(_ROUTED, rows, strict=True)}
     dims |= {"k": x.dims[1], "n": w.dims[2]}
-    apart = under(x, (*((axis,) for axis in t.forest.flat(x.dims[0])), x.dims[1]))
+    own = [(axis,) for axis in t.forest.flat(x.dims[0])]
+    apart = under(x, (*own, *((),) * (len(rows) - len(own)), x.dims[1]))
     result = product(t, [(apart, f"{_ROUTED}k"), (w, "xkn")], f"{_ROUTED}n", dims)
     t.bind(under(result, (rows, w.dims[2])))
 

@@ -15,7 +15,8 @@ from symbolic_cost.records import replace
 @rule(
     "aten.alias", "aten.alias_copy", "aten.clone", "aten.contiguous", "aten.lift_fresh_copy",
     "aten.lift_fresh", "aten.to", "aten._to_copy", "aten.type_as",
-    "aten.requires_grad_", "aten.positive", "aten.conj", "aten.resolve_conj", "aten.resolve_neg",
+    "aten.requires_grad_", "aten.positive", "aten.real", "aten.imag",
+    "aten.conj", "aten.resolve_conj", "aten.resolve_neg",
     "aten.float", "aten.half", "aten.bfloat16", "prims.convert_element_type", "aten.conj_physical",
 )  # fmt: skip
 def same(t: Trace) -> None:
