@@ -165,7 +165,15 @@ def test_experts_of_limited_capacity(length, fine):
         ("mamba", {}),
         ("mamba2", {"num_heads": 2, "n_groups": 1}),
         ("falcon_mamba", {}),
-        ("lfm2", {"conv_L_cache": 4, "num_attention_heads": 8}),
+        (
+            "lfm2",
+            {
+                "conv_L_cache": 4,
+                "intermediate_size": 128,
+                "layer_types": ["conv", "full_attention"],
+                "num_attention_heads": 8,
+            },
+        ),
     ],
 )
 def test_a_prompt_shorter_than_what_its_cache_convolves_is_refused(family, more):
