@@ -28,6 +28,11 @@ _TOLD = ("pkg.torch.export.graph_signature.InputSpec.kind", "namespace")
 
 
 def exported(name: str, way: str) -> bytes:
+    """Return the file of a model, without weights."""
+    return lean(written(name, way))
+
+
+def written(name: str, way: str) -> bytes:
     """Return the file of a model; parameters are random, so that none are stored as one."""
     torch.manual_seed(0)
     make, (names, inputs, shapes) = MODELS[name]
@@ -45,7 +50,7 @@ def exported(name: str, way: str) -> bytes:
         torch.onnx.export(model, inputs(2, 16), buffer, input_names=list(names), dynamo=True,
                           dynamic_shapes=(_dims(shapes),), external_data=False,
                           **({"opset_version": 23} if way == "dynamo23" else {}))  # fmt: skip
-    return lean(buffer.getvalue())
+    return buffer.getvalue()
 
 
 def lean(data: bytes) -> bytes:

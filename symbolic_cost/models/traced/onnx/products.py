@@ -33,6 +33,23 @@ def _times(one: Sizes, other: Sizes) -> Sizes:
     return (*broadcast(left[:-2], right[:-2]), *rows, *columns)
 
 
+@op("FusedMatMul")
+def fused(r: Reading, call: Call) -> None:
+    """A product of which a side is perhaps turned (of com.microsoft)."""
+    if any(call.attributes.get(f"transBatch{side}", 0) for side in "AB"):
+        raise ValueError("transBatchA and transBatchB are 0 where they are read")
+    sides = []
+    for name, side in zip(call.inputs, "AB", strict=True):
+        sizes, rank = r.sizes(name), r.rank(name)
+        if call.attributes.get(f"trans{side}", 0) and rank > 1:
+            order = [*range(rank - 2), rank - 1, rank - 2]
+            args, sizes = {"self": Name(name), "dims": order}, tuple(sizes[i] for i in order)
+            name = r.emit("aten.permute", args, sizes, r.dtype(name), r.between())  # noqa: PLW2901
+        sides.append((name, sizes))
+    (one, left), (other, right) = sides
+    r.emit("aten.matmul", {"self": Name(one), "other": Name(other)}, _times(left, right))
+
+
 @op("Linear")
 def linear(r: Reading, call: Call) -> None:
     """A product with a matrix, and a bias."""

@@ -14,7 +14,7 @@ FLOATS = frozenset({1, 10, 11, 16, 17, 18, 19, 20})
 """Data types of numbers that may have a gradient."""
 
 _SURE: Mapping[str, range] = {
-    **dict.fromkeys(("MatMul", "Gemm", "Linear", "Einsum"), range(9)),
+    **dict.fromkeys(("MatMul", "FusedMatMul", "Gemm", "Linear", "Einsum"), range(9)),
     "Conv": range(1, 3),
     "ConvTranspose": range(1, 3),
     "LayerNormalization": range(1, 3),
@@ -26,6 +26,7 @@ _SURE: Mapping[str, range] = {
     "PRelu": range(1, 2),
     "Gather": range(1),
     "GatherND": range(1),
+    "Recurrence": range(3, 11),
 }
 """Places at which operators take parameters."""
 
@@ -34,8 +35,10 @@ _CONVOLVED = ("x", "weight", "bias")
 _MATRIX = (0, 1)
 _LOOKS = 512
 _MOST_TOLD = 4
-_STATISTICS = range(3, 5)
-_MOVED = frozenset(
+_FIXED: Mapping[str, range] = {"BatchNormalization": range(3, 5), "RotaryEmbedding": range(1, 3)}
+"""Places at which operators take what is not learnt: statistics, tables of angles."""
+
+MOVED = frozenset(
     {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Expand", "Split", "Slice"}
 )
 
@@ -55,8 +58,8 @@ def weights_of(file: OnnxFile, notes: Counter[str]) -> frozenset[str]:
         # Constants that the exporter computed from parameters: turned matrices, and rows.
         sure |= _operands_at(file.calls, _SURE, open_)
     else:
-        statistics = _operands_at(file.calls, {"BatchNormalization": _STATISTICS}, open_)
-        open_ = {name: one for name, one in open_.items() if name not in statistics}
+        fixed = _operands_at(file.calls, _FIXED, open_)
+        open_ = {name: one for name, one in open_.items() if name not in fixed}
         sure = _operands_at(file.calls, _SURE, open_)
     _note_folded(file, sure, notes)
     rest = {name for name, one in open_.items() if name not in sure and not _mask(one)}
@@ -128,7 +131,7 @@ def _operands_at(
     roots = {name: name for name in names}
     taken: set[str] = set()
     for call in calls:
-        if call.op in _MOVED and call.inputs and call.inputs[0] in roots:
+        if call.op in MOVED and call.inputs and call.inputs[0] in roots:
             roots.update(dict.fromkeys(call.outputs, roots[call.inputs[0]]))
         for place in places.get(call.op, ()):
             if place < len(call.inputs) and call.inputs[place] in roots:
@@ -146,7 +149,7 @@ def _beside(calls: Sequence[Call], names: set[str], sure: set[str]) -> set[str]:
             if call.op not in _SURE:  # of those the places are known: an image is no parameter
                 beside |= {roots[name] for name in call.inputs if name in roots}
             moving.update(call.outputs)
-        elif call.op in _MOVED and call.inputs and call.inputs[0] in roots:
+        elif call.op in MOVED and call.inputs and call.inputs[0] in roots:
             roots.update(dict.fromkeys(call.outputs, roots[call.inputs[0]]))
         elif not beside.isdisjoint(call.inputs):
             moving.update(call.outputs)
