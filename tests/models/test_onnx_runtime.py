@@ -14,7 +14,7 @@ from symbolic_cost import symbols
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.traced.imported import traced
 from symbolic_cost.models.traced.onnx import onnx_graph
-from tests.models.test_onnx import COUNTED, field, model, node, shape, tensor, totals
+from tests.models.test_onnx import COUNTED, field, ints, model, node, shape, tensor, totals
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TRUTH = json.loads((GOLDEN / "pt2" / "truth.json").read_text(encoding="utf-8"))
@@ -141,6 +141,23 @@ def test_fused_nodes_by_hand(nodes, tensors, params, flop, path):
     size, (each, pair) = {"b": 3, "l": 8}, flop
     tables = 96 * 64 + 32 * 64 + 2 * 64
     assert totals(found, size)[:2] == [tables + params, 24 * each + 24 * 8 * pair]
+
+
+def test_operators_that_others_compose_have_no_parameters(path):
+    """A convolution with a norm of channels, positions made one length, a product."""
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], ints("pads", (1, 1, 1, 1))),
+        node("LRN", ["c"], ["r"], number("size", 5)),
+        node("MeanVarianceNormalization", ["r"], ["m"]),
+        node("Flatten", ["m"], ["f"]),
+        node("LpNormalization", ["f"], ["u"]),
+        node("Gemm", ["u", "A", "a"], ["y"], number("transB", 1)),
+    ]
+    tensors = [("w", (8, 3, 3, 3)), ("A", (10, 2048)), ("a", (10,))]
+    held = [tensor(*one) for one in tensors]
+    found = traced(path(model(nodes, held, [shape("x", ("n", 3, 16, 16))]))).model
+    flop = 2 * (2 * 27 * 8 * 256 + 2 * 2048 * 10)
+    assert totals(found, {"b": 2, "l": 1})[:2] == [216 + 20490, flop]
 
 
 BLOCKS = [number("K", 64), number("N", 32), number("bits", 4), number("block_size", 32)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from symbolic_cost.models.traced.graph import Graph
 from symbolic_cost.models.traced.onnx import (  # noqa: F401 - they register operators
+    composed,
     fused,
     pointwise,
     products,

@@ -1,7 +1,8 @@
 """What a runtime fuses into one node or computes in integers, written as the nodes it stands for.
 
-A rule says what a node is by nodes of ai.onnx; their sizes and costs are known to the rest. So the
-file of an optimised or quantised network counts what that of the network itself does.
+So are operators that others compose. A rule says what a node is by nodes of ai.onnx; their sizes
+and costs are known to the rest. So the file of an optimised or quantised network counts what that
+of the network itself does.
 """
 
 from collections import Counter
@@ -107,6 +108,12 @@ class Rewriting:
         """Return a constant of whole numbers."""
         name = f"integers {', '.join(map(str, numbers))}"
         self.stored[name] = Stored(name, (len(numbers),), _INTEGER, numbers)
+        return name
+
+    def number(self, value: float) -> str:
+        """Return a constant of one number."""
+        name = f"/number {value}"  # a slash: no name of a module
+        self.stored[name] = Stored(name, (), _FLOAT, (value,))
         return name
 
     def sums(self, name: str, other: str, to: str = "") -> str:

@@ -308,6 +308,14 @@ def resample(r: Reading, call: Call) -> None:
     r.moves("aten.upsample_nearest2d", resized(sizes, wanted))
 
 
+@op("GridSample")
+def sampled(r: Reading, call: Call) -> None:
+    """Maps at other places, each between positions."""
+    samples, channels, *_ = r.sizes(call.inputs[0])
+    positions = r.sizes(call.inputs[1])[1:-1]
+    r.moves("aten.grid_sampler", (samples, channels, *positions))
+
+
 @op("DepthToSpace", "SpaceToDepth")
 def shuffled(r: Reading, call: Call) -> None:
     """Channels to positions, and back."""
