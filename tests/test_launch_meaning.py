@@ -481,7 +481,7 @@ model:
   make_vocab_size_divisible_by: 2
   model_config: {hidden_size: 64, vocab_size: 1001}
 optimizer: {optimizer_factory: {name: NAME}}
-parallelism: {tp: 4}
+parallelism: {tp: 4, pp: 2}
 """
 
 
@@ -493,6 +493,8 @@ def test_nanotron(tmp_path):
     assert found.run["schedule"] == "gpipe"  # all forward passes first, unless it says otherwise
     said = NANOTRON.replace("NAME", "adamW").replace("tp: 4", "tp: 4, pp_engine: 1f1b")
     assert read(tmp_path, said, "run.yaml").run["schedule"] == "1f1b"
+    alone = NANOTRON.replace("NAME", "adamW").replace(", pp: 2", "")
+    assert "schedule" not in read(tmp_path, alone, "run.yaml").run
     with pytest.raises(InputError, match="say the optimizer"):
         read(tmp_path, NANOTRON.replace("NAME", "sgd"), "run.yaml")
 
@@ -505,6 +507,21 @@ def test_values_on_the_next_line_and_defaults_of_variables(tmp_path):
     found = read(tmp_path, f"#!/bin/bash\n{own}\n{text}", "run.sh")
     assert found.config["hidden_size"] == 96
     assert found.config["num_hidden_layers"] == 16
+
+
+def test_what_a_file_says_of_its_stages_goes_with_its_strategy(tmp_path):
+    staged = f"{GPT} --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 2"
+    assert read(tmp_path, staged, "run.sh").run["layers_per_chunk"] == 2
+    path = str(tmp_path / "run.sh")
+    own = sc.job(path)
+    assert own.training.schedule == "interleaved"
+    assert own.numbers["v"] == 2
+    other = sc.job(path, "tp=2,dp=2")
+    assert other.training.schedule == "1f1b"
+    assert "v" not in other.numbers
+    read(tmp_path, staged.replace("--pipeline-model-parallel-size 2", ""), "run.sh")
+    with pytest.raises(InputError, match="schedule 'interleaved' is of the stages of pp"):
+        sc.job(path)
 
 
 def test_megatron_without_a_global_batch_takes_one_microbatch_of_every_replica(tmp_path):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
 
 from symbolic_cost.errors import InputError, Problems, quote, refuse, unknown
 from symbolic_cost.explore.choices import as_option
@@ -15,11 +16,12 @@ from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import RATES, degree_names
 from symbolic_cost.numeric.binding import check_values
 from symbolic_cost.parallel.catalogue import STRATEGIES
+from symbolic_cost.parallel.schedules import schedule, unread_chunks
 from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import GLOSSARY, WORDS, exact
+from symbolic_cost.symbols import GLOSSARY, WORDS, exact, v
 
 WORDED = (
     *("system", "conventions", "recompute", "precision", "optimizer", "schedule", "offload"),
@@ -94,6 +96,7 @@ def varied(
         numbers_set["M"] = int(count)
     elif "M" not in numbers and "M" not in numbers_set:
         problems.texts.append("no number of microbatches: give a global batch, or vary M")
+    problems.texts += _chunk_problems(job, words, numbers, numbers_set)
     problems.refuse()
     strategy = _strategy(job.strategy, words, numbers, numbers_set)
     ranks = _ranks(job, strategy, numbers, numbers_set, problems)
@@ -181,6 +184,21 @@ def _says_batch(
     return (
         bool({"B", "M"} & {*numbers_set, *numbers}) or job.training.microbatches.is_Integer is True
     )
+
+
+def _chunk_problems(
+    job: Job,
+    words: list[Axis],
+    numbers: Mapping[str, Axis],
+    numbers_set: Mapping[str, int | Fraction],
+) -> Iterator[str]:
+    """Say which schedules do not read the chunks that are given, or read some that are not."""
+    named = [name for axis in words if axis.name == "schedule" for name in axis.choices]
+    some = numbers["v"].choices if "v" in numbers else [numbers_set.get("v")]
+    for name in map(str, named or [job.training.schedule]):
+        yield from chain.from_iterable(unread_chunks(name, count) for count in some)
+        if some == [None] and schedule(name).chunks == v:
+            yield f"schedule {quote(name)} has no number of chunks per stage: give v, as in v=2"
 
 
 def _strategy(

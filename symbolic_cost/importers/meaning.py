@@ -142,7 +142,8 @@ def nanotron(values: Values, refuse: Refuse) -> None:
     engine = said.get("engine", "afab")
     if engine not in schedules:
         refuse("said.engine", f"{', '.join(schedules)} are read")
-    values["run.schedule"] = schedules.get(engine, "gpipe")
+    if values.get("degrees.pp", 1) != 1:
+        values["run.schedule"] = schedules.get(engine, "gpipe")
     if values.get("run.precision") == "bfloat16" and said.get("fp32_gradients") is False:
         values["run.policy"] = "bf16-gradients"
     pad(values, 1)
@@ -197,7 +198,9 @@ def torchtitan(values: Values, refuse: Refuse) -> None:
     schedule = str(said.get("schedule", "1F1B"))
     named = {"1F1B": "1f1b", "GPipe": "gpipe", "ZBVZeroBubble": "zb-v"}
     chunks = _titan_chunks(values, said, schedule, refuse)
-    if values.get("degrees.pp", 1) != 1 and schedule == "Interleaved1F1B":
+    if values.get("degrees.pp", 1) == 1:
+        pass  # one stage has no schedule
+    elif schedule == "Interleaved1F1B":
         values["run.chunks"] = chunks
     elif schedule in named:
         values["run.schedule"] = named[schedule]

@@ -139,14 +139,15 @@ def setup(
     accepted = Options.__annotations__
     refuse(_no_option(name, options[name]) for name in options if name not in accepted)  # type: ignore[literal-required]
     file = launched(model)
-    if file is not None:
-        numbers = file.numbers(numbers or {}, options.get("schedule"))
-        model = of_length(file.model, numbers)
-        options = file.options(options, numbers)  # type: ignore[assignment]  # keys of Options
-        strategy = strategy or file.recipe.strategy
     problems = Problems()
+    said = strategy or file is None
+    mesh = problems.attempt(_named, parse_strategy, strategy if said else file.recipe.strategy)  # type: ignore[union-attr]
+    if file is not None:
+        staged = not said or mesh is None or "pp" in mesh.degrees
+        numbers = file.numbers(numbers or {}, options.get("schedule"), staged=staged)
+        model = of_length(file.model, numbers)
+        options = file.options(options, numbers, staged=staged)  # type: ignore[assignment]  # keys of Options
     declared = problems.attempt(_learning, model, options.get("train"), numbers)
-    mesh = problems.attempt(_named, parse_strategy, strategy)
     counting = problems.attempt(_named, preset, options.get("conventions", "standard"))
     machine = problems.attempt(_named, find_machine, options.get("system"))
     methods = problems.attempt(_methods, options, mesh, machine)
@@ -242,8 +243,13 @@ def _training(options: Options, strategy: Strategy | None, runs: Stack | None) -
     if saved and strategy is not None and strategy.degrees.keys().isdisjoint(GATHERING):
         problems.texts.append(f"regather needs one of {', '.join(GATHERING)}, which gather inputs")
     stages = options.get("layout", AUTO)
-    if stages not in (AUTO, "even") and strategy is not None and "pp" not in strategy.degrees:
-        problems.texts.append(f"layout {quote(stages)} is of the stages of pp, which there is not")
+    if strategy is not None and "pp" not in strategy.degrees:
+        asked = (("layout", stages, (AUTO, "even")), ("schedule", names["schedule"], ("1f1b",)))
+        problems.texts += [
+            f"{name} {quote(one)} is of the stages of pp, which there is not"
+            for name, one, usual in asked
+            if one not in usual
+        ]
     names |= {"offload": frozenset(hosted), "layout": stages, "saved": saved}
     names |= {} if problems.texts else {"recompute": again}
     training = problems.attempt(lambda: Training(**names))

@@ -34,6 +34,9 @@ _PRECISIONS: Mapping[str, tuple[object, ...]] = {
 _SAME = ("optimizer", "offload", "attention", "schedule", "layout", "train")
 """Options that importers say as `job` takes them."""
 
+_OF_STAGES = ("schedule", "layout")
+"""Those that go with the stages of the file's strategy."""
+
 _CHOSEN = {
     "micro_batch": "b",
     "microbatches": "M",
@@ -75,30 +78,37 @@ class Launched:
         return replace(self.recipe.model(shape), name=self.path, notes=notes)
 
     def numbers(
-        self, written: Mapping[str, int | Fraction], schedule: object = None
+        self, written: Mapping[str, int | Fraction], schedule: object = None, *, staged: bool = True
     ) -> dict[str, int | Fraction]:
         """Return microbatch, length and chunks of the file, and the numbers of the user.
 
         Args:
             written: by the user.
             schedule: by the user as well; one without chunks has none of the file's.
+            staged: whether the strategy is the file's, or has stages as well.
         """
         run = self.recipe.run
-        chunks = self._chunks if schedule in (None, "interleaved") else None
+        chunks = self._chunks if staged and schedule in (None, "interleaved") else None
         sizes = {"b": run.get("micro_batch"), "l": run.get("sequence"), "v": chunks}
         return {name: size for name, size in sizes.items() if size is not None} | {**written}
 
     def options(
-        self, written: Mapping[str, Any], numbers: Mapping[str, int | Fraction]
+        self,
+        written: Mapping[str, Any],
+        numbers: Mapping[str, int | Fraction],
+        *,
+        staged: bool = True,
     ) -> dict[str, Any]:
         """Return options of `job`: those of the user, and of the file where they say nothing.
 
         Args:
             written: by the user.
             numbers: by symbol name; M says the microbatches, so that a batch is not taken.
+            staged: whether the strategy is the file's, or has stages as well.
         """
         run = self.recipe.run
-        options = {name: run[name] for name in _SAME if name in run}
+        taken = _SAME if staged else [name for name in _SAME if name not in _OF_STAGES]
+        options = {name: run[name] for name in taken if name in run}
         if written.get("precision") is None:
             options["precision"] = self._precision
         if written.get("recompute") is None:
@@ -106,7 +116,7 @@ class Launched:
         unsaid = written.get("stack") is None and written.get("roofline") in (None, MAXIMUM.name)
         if unsaid and "stack" in run and self._runs_on(written.get("system")):
             options["stack"] = run["stack"]
-        if self._chunks is not None:
+        if staged and self._chunks is not None:
             options["schedule"] = "interleaved"
         batches = {"global_batch", "microbatches"}
         if "M" not in numbers and not any(written.get(name) is not None for name in batches):

@@ -20,7 +20,7 @@ from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.costs import forward_pass
 from symbolic_cost.display import NotebookTable
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
 from symbolic_cost.ledger import CostTable, Row
 from symbolic_cost.models.kernels import Attention, Running, running
@@ -33,6 +33,7 @@ from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.parallel.memory import Memory, Training
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.schedules import unread_chunks
 from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure, structure
@@ -79,6 +80,7 @@ class Setup(NotebookTable):
         rates = RATES if self.machine is not None and self.machine.name == "symbolic" else ()
         given = self._declared_for(self.numbers)
         numbers = checked_numbers(self.model, self.strategy, given, rates)
+        refuse(unread_chunks(self.training.schedule, numbers.get("v")))
         object.__setattr__(self, "numbers", numbers)
         object.__setattr__(self, "strategy", self.strategy.numbered(numbers))
         object.__setattr__(self, "strategy", self._sharing_heads())

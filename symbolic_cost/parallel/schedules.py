@@ -11,7 +11,7 @@ from functools import cached_property
 
 from sympy import Expr, Integer, expand
 
-from symbolic_cost.errors import looked_up
+from symbolic_cost.errors import looked_up, quote
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.lazy import Lazy
 from symbolic_cost.parallel import orders
@@ -198,3 +198,14 @@ def schedule(name: str, chunks: Expr | int = v) -> Schedule:
     """Return a schedule by name; "interleaved" with one chunk per stage is 1f1b."""
     named = looked_up("schedule", name, SCHEDULES)
     return SCHEDULES["1f1b"] if named.chunks == v and chunks == 1 else named
+
+
+def unread_chunks(name: str, chunks: object) -> list[str]:
+    """Say that a number of chunks per stage is not that of a schedule; nothing if it is."""
+    own = schedule(name).chunks
+    if chunks is None or own in (v, chunks):
+        return []
+    many = "1 chunk" if own == 1 else f"{own} chunks"
+    of_v = "'interleaved' has v of them, and is 1f1b with v=1"
+    said = f"v = {chunks} contradicts schedule {quote(name)}, which has {many} per stage: {of_v}"
+    return [said]

@@ -60,6 +60,28 @@ CONTRADICTIONS = [
     ),
     ("memory gpt2 --strategy dp=2 --layout ends=1", "layout 'ends=1' is of the stages of pp"),
     ("memory gpt2 --layout uneven", "layout 'uneven' is of the stages of pp"),
+    (
+        "time gpt2 --schedule interleaved --set M=1",
+        "schedule 'interleaved' is of the stages of pp",
+    ),
+    ("memory gpt2 --strategy tp=2 --schedule gpipe", "schedule 'gpipe' is of the stages of pp"),
+    (
+        "time gpt2 --strategy pp=2 --set v=2,M=4",
+        "v = 2 contradicts schedule '1f1b', which has 1 chunk per stage",
+    ),
+    ("table gpt2 --set v=3", "v = 3 contradicts schedule '1f1b'"),
+    (
+        "memory gpt2 --strategy pp=2 --schedule zb-v --set v=4",
+        "v = 4 contradicts schedule 'zb-v', which has 2 chunks",
+    ),
+    (
+        "sweep gpt2 --global-batch 8 --vary pp=2,4 schedule=1f1b,interleaved v=1,2",
+        "v = 2 contradicts schedule '1f1b'",
+    ),
+    (
+        "sweep gpt2 --global-batch 8 --vary pp=2,4 --schedule interleaved",
+        "schedule 'interleaved' has no number of chunks per stage",
+    ),
     ("memory gpt2 --offload saved,saved", "'saved' is given more than once"),
     ("comm gpt2 --strategy tp=2 --groups --per-op", "--per-op is not read"),
     ("comm gpt2 --strategy tp=2 --node-size 4", "--node-size 4 is not read"),

@@ -204,7 +204,7 @@ def test_names_and_numbers_are_checked():
         timeline("dualpipe", 3, 8)
 
 
-@pytest.mark.parametrize(("strategy", "said"), [("dp=8", True), ("dp=4,pp=2", False)])
+@pytest.mark.parametrize(("strategy", "said"), [("dp=8,pp=1", True), ("dp=4,pp=2", False)])
 def test_a_schedule_without_a_pipeline_is_told(strategy, said):
     job = sc.job("gpt2", strategy, system="h100", global_batch=64, schedule="zb-h2")
     for sheet in (job.memory(), job.time()):
