@@ -11,7 +11,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.laurent import common_factor, content, divided, expression, terms
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import InputError, refuse
 from symbolic_cost.program.arrays import evaluated
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.records import dataclass
@@ -103,10 +103,17 @@ def dominance_map(
         steps: of the grid along each.
 
     Raises:
-        InputError: symbols without a number.
+        InputError: symbols without a number, and axes that are none.
     """
-    program = lowered(dict(parts))
-    axes = [np.geomspace(low, high, steps) for _, (low, high) in (across, up)]
+    program, spans = lowered(dict(parts)), (across, up)
+    problems = [
+        f"{name} = {a}:{z}: two that differ are accepted" for name, (a, z) in spans if a >= z
+    ]
+    problems += [
+        f"{name}: no part depends on it" for name, _ in spans if name not in program.inputs
+    ]
+    refuse(problems)
+    axes = [np.geomspace(low, high, steps) for _, (low, high) in spans]
     grid = np.meshgrid(*axes)
     columns = {across[0]: grid[0].ravel(), up[0]: grid[1].ravel()}
     missing = [name for name in program.inputs if name not in {*values, *columns}]

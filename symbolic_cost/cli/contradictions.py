@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from symbolic_cost.emit import FORMATS, PICTURES
-from symbolic_cost.errors import InputError, quote, refuse
+from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.records import dataclass
 
 ENDINGS = {
@@ -61,6 +61,8 @@ def checked_form(line: Line) -> str:
         form = _form(line)
     except InputError as error:
         problems += error.problems
+    if form not in FORMATS:
+        problems.append(unknown("format", form, FORMATS))
     refuse(dict.fromkeys(problems))
     return form
 

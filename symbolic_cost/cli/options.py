@@ -12,6 +12,7 @@ import click
 from symbolic_cost.cache import names_a_file
 from symbolic_cost.cli.contradictions import DRAWS, checked_form, read_line
 from symbolic_cost.cli.declared import parameters
+from symbolic_cost.emit.files import check_target, write_whole
 from symbolic_cost.emit.plots import is_picture, write_picture
 from symbolic_cost.errors import InputError, NothingFitsError, Problems
 from symbolic_cost.grouping import grouped
@@ -118,8 +119,6 @@ class Output:
         if self.file is None:
             click.echo(text.rstrip("\n") if isinstance(text, str) else text)
             return
-        from symbolic_cost.emit.files import write_whole
-
         whole = isinstance(text, bytes) or text.endswith("\n")
         write_whole(self.file, text if whole else f"{text!s}\n")
 
@@ -326,6 +325,8 @@ def command(
         def bundled(**arguments: Any) -> object:
             if asks and arguments.get("by"):
                 arguments["by"] = _symbol_name(arguments["by"])
+            if arguments.get("file") is not None:  # said before anything is derived
+                check_target(arguments["file"])
             for group in filter(_BUNDLES.__contains__, groups):
                 taken = {one: arguments.pop(one) for one in groups[group]}
                 arguments |= _BUNDLES[group](taken, arguments)

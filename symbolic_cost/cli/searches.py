@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from symbolic_cost.cli.options import Output, Searched, command, nothing_fits
-from symbolic_cost.errors import InputError, NothingFitsError, Problems
+from symbolic_cost.errors import InputError, NothingFitsError, Problems, looked_up
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.lines import Line
@@ -44,6 +44,7 @@ def search(
     With --prove the best is that of every combination with sizes and rates that vary, by branch
     and bound: --prove --vary "l=1024:8192:x2 beta=1e10:1e11:x1.1" --objective throughput
     """
+    from symbolic_cost.explore.objectives import OBJECTIVES
     from symbolic_cost.explore.ranges import named
     from symbolic_cost.explore.search_options import checked_space, search_of, usual
 
@@ -51,10 +52,13 @@ def search(
     if batch is None:
         raise click.UsageError("Missing option '--global-batch'.")
     problems = Problems()
+    if top < 1:  # said before anything is derived
+        problems.texts.append(f"--top {top}: a positive integer is accepted")
+    problems.attempt(looked_up, "objective", objective, OBJECTIVES)
     base, chosen = of.subject(problems, None if proves else (gpus, batch), conventions=conventions)
     varied = named(vary, problems)
     problems.refuse()
-    space = checked_space(problems, gpus, batch, chosen, top)
+    space = checked_space(problems, gpus, batch, chosen)
     problems.refuse()
     if proves:
         from symbolic_cost.explore.proof_table import proof_sheet

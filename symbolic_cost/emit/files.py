@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -11,9 +11,10 @@ from symbolic_cost.errors import InputError, quote, visible
 
 
 def check_ending(what: str, path: str, ending: str, *others: str) -> None:
-    """Refuse the name of a file that has another ending than what is written needs."""
+    """Refuse a file that has another ending than what is written needs, or that can be none."""
     if Path(path).suffix.lower() not in (ending, *others):
         raise InputError(f"{what} {visible(path)!r}: a name that ends with {ending} is accepted")
+    check_target(path)
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -25,6 +26,20 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         InputError: no name, no such directory, not a regular file, or not writable.
     """
     data = content.encode() if isinstance(content, str) else content
+    _onto(path, lambda target: _replace(target, data))
+
+
+def check_target(path: str) -> None:
+    """Refuse what can be no file, before anything is made that it would hold.
+
+    Raises:
+        InputError: as of `write_whole`.
+    """
+    _onto(path, lambda _: None)
+
+
+def _onto(path: str | Path, write: Callable[[Path], None]) -> None:
+    """Write onto the place that a name stands for, if it can hold a file."""
     name = str(path)
     if not name:
         raise InputError("output file: the name is empty; give the name of a file")
@@ -34,7 +49,7 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     try:
         target = Path(path).resolve()  # a link is followed, not replaced
         _check(refused, target)
-        _replace(target, data)
+        write(target)
     except RuntimeError:
         raise InputError(f"{refused}: cannot be written: a link that leads to itself") from None
     except (OSError, ValueError) as error:
@@ -51,7 +66,7 @@ def _check(refused: str, target: Path) -> None:
         raise InputError(f"{refused}: directory {quote(str(target.parent), 200)} does not exist")
     if target.exists() and not target.is_file():
         raise InputError(f"{refused}: is not a regular file; leave it out to print")
-    if target.exists() and not os.access(target, os.W_OK):
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise InputError(f"{refused}: is not writable")
 
 

@@ -29,13 +29,15 @@ from symbolic_cost.explore.boxes import (
     Places,
     union,
 )
+from symbolic_cost.explore.progress import Tick, bar
 from symbolic_cost.records import dataclass
 
 AT_ONCE = 4096
 """Boxes bounded at a time."""
 
-MOST_BOXES = 20_000_000
-"""Boxes after which the search gives up, and says how far the bound is from the best value."""
+MOST_BOXES = 2_000_000
+"""Boxes after which the search gives up, and says how far the bound is from the best value: about a
+minute."""
 
 _PROBED, _SAMPLED = 32, 64
 
@@ -71,11 +73,12 @@ class Minimum:
 
 def minimum(pieces: Sequence[Piece], axes: Sequence[Axis], most_boxes: int = MOST_BOXES) -> Minimum:
     """Return the least value of an objective over all rows of all pieces and all axes."""
-    search = _Search(axes, most_boxes)
-    for place, piece in enumerate(pieces):
-        search.begin(place, piece)
-    search.improve()
-    left = search.finish()
+    with bar("proving", "boxes at most", shown=True) as tick:
+        search = _Search(axes, most_boxes, tick)
+        for place, piece in enumerate(pieces):
+            search.begin(place, piece)
+        search.improve()
+        left = search.finish()
     rows = sum(piece.count * len(piece.wishes) for piece in pieces)
     return Minimum(
         *search.place,
@@ -95,8 +98,8 @@ _Place: TypeAlias = tuple[int, int]
 
 
 class _Search:
-    def __init__(self, axes: Sequence[Axis], most_boxes: int) -> None:
-        self._axes, self._most = axes, most_boxes
+    def __init__(self, axes: Sequence[Axis], most_boxes: int, tick: Tick) -> None:
+        self._axes, self._most, self._tick = axes, most_boxes, tick
         self._pieces: dict[int, Piece] = {}
         self._asked: dict[_Place, BoxRequest] = {}
         self._open: list[tuple[float, int, _Place, Boxes]] = []
@@ -209,6 +212,7 @@ class _Search:
             for start in range(0, len(boxes.row), AT_ONCE)
         ]
         self.boxes += len(boxes.row) * len(wishes)
+        self._tick(min(self.boxes, self._most), self._most)
         return {
             wish: (
                 np.concatenate([part[wish][0] for part in parts]),

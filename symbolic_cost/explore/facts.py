@@ -10,7 +10,7 @@ from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.priced import about_setup, bound_numbers
 from symbolic_cost.explore.subject import FREE, Facts, Subject, run_note
-from symbolic_cost.jobs.header import trained
+from symbolic_cost.jobs.header import beyond, trained
 from symbolic_cost.jobs.launch_files import launched
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.lazy import Recent
@@ -57,7 +57,10 @@ def _subject(setup: Setup) -> Subject:
         if machine.host
         else f"machine {machine.name} has no link to the host on record",
         trains="" if trains == ALL else str(trains),
-        notes=(run_note(setup), *model.notes, *trained(setup), *said_otherwise(setup)),
+        notes=(
+            *(run_note(setup), *model.notes, *trained(setup)),
+            *(*beyond(setup), *said_otherwise(setup)),
+        ),
         words=(f"--system {machine.file or machine.name}", *_words(setup)),
         launched=None if file is None else tuple(file.recipe.run.get("overlap", "").split(",")),
         about=about_setup(setup, bound_numbers(setup, FREE)),

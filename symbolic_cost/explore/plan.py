@@ -23,6 +23,7 @@ from symbolic_cost.explore.structured import tape_of
 from symbolic_cost.explore.sweep_axes import Varied, numbers_missing
 from symbolic_cost.explore.together import together
 from symbolic_cost.grouping import grouped
+from symbolic_cost.jobs.header import beyond
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ops.graph import ALL
@@ -294,4 +295,8 @@ def _job_facts(own: Varied) -> dict[str, str]:
     }
     if "machine" in varies and job.machine is None:
         varies.add("stack")  # the usual one of each
-    return {name: "varies" if name in varies else text for name, text in about.items()}
+    about = {name: "varies" if name in varies else text for name, text in about.items()}
+    axes = (*own.outer.axes, *own.inner.axes)
+    most = {axis.symbol: max(n for n in axis.choices if not isinstance(n, str)) for axis in axes}
+    longer = "; ".join(beyond(job, most))
+    return about | ({"positions": longer} if longer else {})

@@ -10,6 +10,7 @@ from symbolic_cost.explore.objectives import MEMORY, OBJECTIVES
 from symbolic_cost.explore.proven import Proof
 from symbolic_cost.explore.search_table import nothing, options_text, title
 from symbolic_cost.jobs.fit import fit
+from symbolic_cost.jobs.header import beyond
 from symbolic_cost.units import Unit, human
 
 
@@ -51,6 +52,7 @@ def _notes(done: Proof) -> Iterator[str]:
         yield f"proven: no candidate is {side} {_limit(done)}; {looked}"
     else:
         yield f"not proven, the search gave up: none is {side} {_limit(done)}; {looked}"
+        yield "fewer values, or choices, are proven sooner"
     for name, numbers in done.vary.items():
         low, high = (f"{float(one):.6g}" for one in (numbers[0], numbers[-1]))
         yield f"{name}: {len(numbers)} values from {low} to {high}"
@@ -62,6 +64,7 @@ def _notes(done: Proof) -> Iterator[str]:
         for reason, count in sorted(reasons.items(), key=lambda item: -item[1])[:4]:
             yield f"{word}: {count} candidates, {reason}"
     if done.job is not None:
+        yield from beyond(done.job) if done.vary else ()
         yield f"memory of the best: {fit(done.job)}"
 
 

@@ -205,15 +205,13 @@ def solve(text: str, run: Job, by: str) -> Solved:
 
 def answer(asked: Question, it: Quantity, name: str) -> Solved:
     """Answer a question about a quantity; all that it tells besides is derived when asked for."""
-    refuse_moved(it, name)
+    refuse_moved(name, it)
     if asked.dimension is not None and asked.dimension != _DIMENSIONS.get(it.unit):
         unit = "s" if it.unit is Unit.SECOND else "B" if it.unit is Unit.BYTE else it.unit.value
         raise InputError(
             f"{asked.name} is in {it.unit.value}; {asked.text} is of another unit: a number of "
             f"{unit} is accepted"
         )
-    if name not in it.program.inputs:
-        raise InputError(f"{asked.name} of this job does not depend on {name}")
     missing = [one for one in it.program.inputs if one != name and one not in it.values]
     if missing:
         raise InputError(f"no number for {', '.join(missing)}: bind them, as in --set b=1")

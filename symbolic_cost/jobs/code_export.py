@@ -13,7 +13,7 @@ from sympy import Expr
 from symbolic_cost.conditions import Condition, Least, check
 from symbolic_cost.costs import COSTS, named_cost
 from symbolic_cost.emit.code import Example, Source
-from symbolic_cost.errors import InputError, Problems, SymbolicCostError, unknown
+from symbolic_cost.errors import InputError, Problems, SymbolicCostError, refuse, unknown
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.numbers import twice
 from symbolic_cost.jobs.setup import Setup
@@ -74,6 +74,8 @@ def source_of(
     known = {name: n for name, n in job.values.items() if name not in open_names}
     program = lowered(definitions, outputs.values(), {n: Fraction(v) for n, v in known.items()})
     program = _renamed(program, {old: new for new, old in outputs.items()})
+    unread = [name for name in open_names if name not in program.inputs and open_names != FREE]
+    refuse(f"free {name}: nothing of {', '.join(names)} depends on it" for name in unread)
     if not program.inputs:
         raise InputError("no symbol is left: name some with --free, as in --free b,l")
     legal = _Legal(program, conditions, job.values, known)

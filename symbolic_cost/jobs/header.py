@@ -1,6 +1,7 @@
 """What a reader must know of a number: the header of every table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 
 from sympy import Expr, Integer
 
@@ -14,6 +15,7 @@ from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.checked import has_scans, saved_note
 from symbolic_cost.models.kernels import MEANINGS, Attention
+from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
 from symbolic_cost.ops.kernels import taken_by_all
@@ -56,7 +58,7 @@ def header(setup: Setup) -> tuple[str, ...]:
         *_on_several_stages(setup),
         *_assumed(setup),
         *_alternating(setup),
-        *_beyond(setup),
+        *beyond(setup),
         *((numbers,) if numbers else ()),
     )
 
@@ -186,10 +188,16 @@ def _alternating(setup: Setup) -> Iterator[str]:
             yield f"{which} holds the same share of {' and '.join(paths)}"
 
 
-def _beyond(setup: Setup) -> Iterator[str]:
-    """Say that sequences are longer than the model's table of positions."""
+def beyond(setup: Setup, most: Mapping[str, int | Fraction] | None = None) -> Iterator[str]:
+    """Say that sequences are longer than the model's table of positions.
+
+    Args:
+        setup: whose model has one.
+        most: the greatest number, by symbol, of what varies.
+    """
+    known = {**setup.values, **(most or {})}
     for one in setup.learned_positions:
-        rows, length = setup.value(one.size), setup.value(one.least)
+        rows, length = bind(one.size, known), bind(one.least, known)
         if rows.is_number and length.is_number and length > rows:
             yield f"the model has {rows} {one.what}: of {length}, those beyond have no row"
 

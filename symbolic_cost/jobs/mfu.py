@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
 
@@ -71,15 +71,23 @@ class Utilisation(NotebookTable):
         where = self.machine.sources.get(peak.source, peak.source)
         said = f" ({peak.includes})" if peak.includes else ""
         spread = f"MFU from {_percent(self.least)} to {_percent(self.most)} for one throughput"
-        beyond = f"more than the peak: {number(self.rate)} tokens per second would take more GPUs"
         return (
-            *((beyond,) if self.least > 1 else ()),
+            *self._beyond(),
             *((spread,) if len(self.counts) > 1 else ()),
             *self.counts[0].model.notes,
             f"{number(self.rate)} tokens per second and GPU",
             f"datasheet: {self.precision} {float(peak.value):.6g} {unit}{said}, {where}",
             *(f"{c.conventions.name}: {c.conventions.meaning}" for c in self.counts),
         )
+
+    def _beyond(self) -> Iterator[str]:
+        """Explain shares above one."""
+        above = [name for name, share in self.shares.items() if share > 1]
+        if self.least > 1:
+            more = "more GPUs, or fewer bits, ran"
+            yield f"more than the {self.precision} peak by every count: {more}"
+        elif above:
+            yield f"above 100 %: FLOP that did not run are counted by {', '.join(above)}"
 
 
 def mfu(
@@ -121,6 +129,8 @@ def mfu(
     counts = problems.attempt(_counted, model, seq, conventions, numbers)
     problems.refuse()
     rate = exact(tokens_per_second) / gpus
+    every = counts if conventions == "all" else _counted(model, seq, "all", numbers)
+    _refuse_impossible(rate, min(count.total for count in every), machine)
     return Utilisation(tuple(ascending(counts)), rate, machine, precision, peak)
 
 
@@ -136,6 +146,18 @@ def _refused(rate: object, gpus: object) -> list[str]:
     if not is_count(gpus):
         problems.append(f"gpus = {quote(gpus)}: a positive integer is accepted")
     return problems
+
+
+def _refuse_impossible(rate: Expr, flop: Expr, machine: Machine) -> None:
+    """Refuse what no precision of the machine computes, by the count that is least of all."""
+    peaks = {name: one.value for name, one in machine.matrix.items() if one.value.is_number}
+    fastest = max(peaks, key=lambda name: peaks[name])
+    most = peaks[fastest] / flop
+    if rate > most:
+        raise InputError(
+            f"tokens per second = {float(rate):.6g} of a GPU: {machine.name} computes at most "
+            f"{float(most):.6g} in {fastest}; gpus says how many share what was measured"
+        )
 
 
 def _peak(machine: Machine, precision: str) -> Figure:

@@ -122,7 +122,8 @@ _MOVING = frozenset(one.name for one in (b, dp, ep, dr))
 
 def moves_microbatches(run: Job, by: str) -> bool:
     """Tell whether another size makes other microbatches of the job's global batch."""
-    return run.global_batch is not None and by in _MOVING
+    moves = by == b.name or by in _MOVING & {*run.strategy.symbols()}
+    return run.global_batch is not None and moves
 
 
 def is_made_anew(it: Quantity, by: str) -> bool:
@@ -131,16 +132,27 @@ def is_made_anew(it: Quantity, by: str) -> bool:
     return degree or by in it.run.model.fixed or moves_microbatches(it.run, by)
 
 
-def refuse_moved(it: Quantity, by: str) -> None:
-    """Refuse a symbol with which the microbatches of a global batch or degrees of a step change."""
-    if moves_microbatches(it.run, by):
-        raise InputError(
-            f"with another {by} a global batch of {it.run.global_batch} makes other microbatches: "
-            "bind M instead, or ask for the optimum"
-        )
-    refuse_fixed(it.run.model, by)
-    if is_made_anew(it, by):
-        raise InputError(f"with another {by} a step is another chain: ask for the optimum")
+def refuse_moved(by: str, *quantities: Quantity) -> None:
+    """Refuse a symbol with which microbatches or degrees of a step change, or nothing does."""
+    refuse_unread(by, *quantities)
+    for it in quantities:
+        if moves_microbatches(it.run, by):
+            batch = it.run.global_batch
+            raise InputError(
+                f"with another {by} a global batch of {batch} makes other microbatches: bind M "
+                "instead, or ask for the optimum"
+            )
+        refuse_fixed(it.run.model, by)
+        if is_made_anew(it, by):
+            raise InputError(f"with another {by} a step is another chain: ask for the optimum")
+
+
+def refuse_unread(by: str, *quantities: Quantity) -> None:
+    """Refuse a symbol on which no quantity depends, neither itself nor by another job."""
+    if not any(by in it.program.inputs or is_made_anew(it, by) for it in quantities):
+        names = " and ".join(it.name for it in quantities)
+        verb = "does" if len(quantities) == 1 else "do"
+        raise InputError(f"{names} of this job {verb} not depend on {by}")
 
 
 def part_named(rows: CostTable, name: str) -> str:

@@ -28,6 +28,7 @@ from symbolic_cost.jobs.quantities import (
     moves_microbatches,
     quantity,
     refuse_moved,
+    refuse_unread,
     resized,
     unit_of,
 )
@@ -101,8 +102,7 @@ def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> C
     one, other = (problems.attempt(quantity, run, name, cost) for name in (left, right))
     variable = problems.attempt(symbol, degree_names().get(by, by))
     problems.refuse()
-    for side in (one, other):
-        refuse_moved(side, variable.name)
+    refuse_moved(variable.name, one, other)
     if one.unit is not other.unit:
         raise InputError(f"{left} is in {one.unit}, {right} in {other.unit}: name two of one unit")
     if one.program == other.program:
@@ -205,6 +205,7 @@ def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
     it = problems.attempt(quantity, run, of)
     variable = problems.attempt(symbol, degree_names().get(by, by))
     problems.refuse()
+    refuse_unread(variable.name, it)
     if is_made_anew(it, variable.name):
         return _rebuilt(run, it, variable.name, candidates)
     closed: tuple[Expr, ...] = ()
@@ -223,11 +224,10 @@ def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
         raise InputError(f"no {variable.name} from {candidates[0]} to {candidates[-1]} is legal")
     places = range(len(legal))
     place, _ = least_integer(lambda n: it.at(**{variable.name: legal[n]}), places)
-    size = legal[place]
-    sizes = {variable.name: size}
+    sizes = {variable.name: legal[place]}
     slope = Fraction(it.slope(variable.name, **sizes))
     value = Fraction(it.at(**sizes))
-    return Best(it, variable.name, closed, refused, size, value, len(legal), slope)
+    return Best(it, variable.name, closed, refused, legal[place], value, len(legal), slope)
 
 
 def _rebuilt(run: Job, it: Quantity, by: str, candidates: range) -> Best:
@@ -297,7 +297,10 @@ def branch_sheet(run: Job, name: str, by: str) -> Sheet:
     it = quantity(run, name)
     refuse_fixed(run.model, by)
     if it.expr is None:
-        raise InputError(f"{name} is a chain of definitions: --at the numbers of a job instead")
+        raise InputError(
+            f"{name} is a chain of definitions, without branches: time --in {by} tells"
+        )
+    refuse_unread(by, it)
     rows: list[tuple[Cell, ...]] = []
     for one in branches(it.expr, by):
         where = " and ".join(map(plain, one.where)) or "always"
@@ -342,4 +345,6 @@ def dominance_picture(
     up: tuple[str, tuple[int, int]],
 ) -> Map:
     """Return the map of the costliest part over two symbols, all others at the job's numbers."""
+    for by, _ in (across, up):
+        refuse_fixed(run.model, by)
     return dominance_map(_parts(run, names, cost), run.values, across, up)

@@ -187,6 +187,28 @@ def test_a_launch_problem_names_what_the_user_wrote(tmp_path, monkeypatch):
     assert "run.sh: line 1, key '--num-layers'" in refused("import run.sh")
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("calculator llama-3-8b -o missing/a.html", "directory"),
+        ("report run llama-3-8b -o missing/a.html", "directory"),
+        ("workbook llama-3-8b -o missing/a.xlsx", "directory"),
+        ("search gpt3-175b --gpus 8 --global-batch 8 -o missing/a.csv", "directory"),
+        ("search gpt3-175b --gpus 8 --global-batch 8 --format pdf", "unknown format 'pdf'"),
+        ("search gpt3-175b --gpus 8 --global-batch 8 --objective stp", "unknown objective 'stp'"),
+        ("search gpt3-175b --gpus 8 --global-batch 8 --top 0", "--top 0"),
+    ],
+)
+def test_what_is_refused_anyway_is_refused_before_anything_is_derived(line, said, monkeypatch):
+    monkeypatch.setattr("symbolic_cost.ops.derive.PartCosts.__init__", _derives)
+    monkeypatch.setattr("symbolic_cost.explore.apart.apart", _derives)
+    assert said in refused(line)
+
+
+def _derives(*_, **__):
+    raise AssertionError("something was derived")
+
+
 def test_the_format_follows_the_ending(tmp_path):
     for name, begins in (
         ("a.csv", "cost,"),

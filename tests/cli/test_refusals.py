@@ -77,6 +77,16 @@ REFUSED = [
     ("table gpt --set m1=nan", "'m1=nan' is not an assignment", "NAME=INTEGER"),
     (f"table gpt --set l={HUGE}", "an integer of 100 bits", "an integer from 1"),
     (f"table gpt --set l={'9' * 80}", "is not an assignment", "NAME=INTEGER"),
+    ("mfu gpt2 --tokens-per-second 1e30", "h100 computes at most", "gpus says"),
+    ("search gpt2 --gpus 8 --global-batch 8 --top 0", "--top 0", "a positive integer"),
+    # symbols and values that nothing reads
+    ("optimum gpt2 --of params --in l", "params of this job does not depend on l", ""),
+    ("optimum gpt2 --of memory --in dp --global-batch 8", "does not depend on dp", ""),
+    ("crossover gpt2 attention mlp --in v", "attention and mlp of this job do not depend", ""),
+    ("sensitivity gpt2 --of memory --branches v", "memory of this job does not depend on v", ""),
+    ("export flops gpt2 --free b,v", "free v: nothing of flops depends on it", ""),
+    ("dominance gpt2 attention mlp --over l=1:1 b=1:8 -o a.svg", "l = 1:1", "two that differ"),
+    ("dominance gpt2 attention mlp --over l=1:9 v=1:8 -o a.svg", "v: no part depends", ""),
     # strategies
     ("table gpt --strategy sp", "sp needs tp", "write for example"),
     ("table gpt --strategy tp=0", "tp=0", "positive integer"),

@@ -1,6 +1,7 @@
 """A proven search finds what pricing every combination finds, and says what it proved."""
 
 import random
+from inspect import signature
 from itertools import product
 from math import prod
 
@@ -12,10 +13,12 @@ import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.axes import columns_of
+from symbolic_cost.explore.bound import minimum
 from symbolic_cost.explore.candidates import candidates
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.free_symbols import checked, freed
 from symbolic_cost.explore.objectives import LEGAL, MEMORY, OBJECTIVES
+from symbolic_cost.explore.proof_table import proof_sheet
 from symbolic_cost.explore.proven import proof
 from symbolic_cost.explore.search_options import space_of
 from symbolic_cost.explore.together import all_priced
@@ -145,6 +148,25 @@ def test_a_search_that_gives_up_says_so():
     assert not done.proven
     assert done.value < done.bound
     assert prod(map(len, done.vary.values())) * 10 < done.least.combinations
+
+
+def test_by_itself_a_search_gives_up_within_minutes():
+    assert signature(minimum).parameters["most_boxes"].default <= 2_000_000
+
+
+def test_lengths_without_a_position_are_told():
+    space = space_of(8, 16, {**USUAL, "zero": 1, "recompute": "full"})
+    done = proof(subject(sc.job("gpt2", system="h100")), space, {"l": "512,2048"}, "throughput")
+    assert done.at["l"] == 2048
+    told = "the model has 1024 learned positions: of 2048"
+    assert any(told in note for note in proof_sheet(done).notes)
+    swept = sweep_line_of("--vary l=512,2048")
+    assert "positions: " + told in " ".join(swept.split())
+
+
+def sweep_line_of(more):
+    line = f"sweep gpt2 --system h100 --global-batch 8 {more}"
+    return CliRunner().invoke(main, line.split()).stdout
 
 
 LINE = ["search", "gpt2", "--system", "h100", "--gpus", "4", "--global-batch", "4"]

@@ -30,8 +30,13 @@ def test_all_are_sorted_and_the_gaps_have_reasons():
 
 
 def test_more_than_the_peak_is_said():
-    many = sc.mfu("llama-3-8b", 60000, "h100", 8192, "torchtitan")
-    assert "more than the peak" in many.sheet().notes[0]
+    many = sc.mfu("llama-3-8b", 40000, "h100", 8192, "torchtitan")
+    assert "more than the bf16 peak by every count" in many.sheet().notes[0]
+    some = sc.mfu("gpt2", 1.9e6, "h100", 1024, "kaplan,transformers")
+    assert some.least < 1 < some.most
+    assert some.sheet().notes[0] == "above 100 %: FLOP that did not run are counted by kaplan"
+    with pytest.raises(InputError, match="of a GPU: h100 computes at most"):
+        sc.mfu("gpt2", 4e6, "h100", 1024, "kaplan")
 
 
 @pytest.mark.slow
