@@ -18,7 +18,7 @@ symbolic_cost.errors.InputError: square: side = '3': an integer is accepted
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass, replace
 from enum import EnumType, StrEnum
 from functools import cache, cached_property, wraps
@@ -88,6 +88,7 @@ def _function(function: Any) -> Any:  # noqa: ANN401 - as it is wrapped
         if _is_ours(sys._getframe(1)):  # noqa: SLF001 - the caller
             return function(*args, **named)
         rules.check(args, named)
+        args, named = rules.checked_later(args, named)
         try:
             return function(*args, **named)
         except TypeError as error:
@@ -148,6 +149,33 @@ class _Rules:
         problems += [self._problem(rest, value) for value in args[len(names) :]]
         problems += [self._problem(name, value, options) for name, value in named.items()]
         refuse(text for text in problems if text)
+
+    def checked_later(
+        self, args: tuple[object, ...], named: dict[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object]]:
+        """Return arguments of which iterators, which are read once, check each item as it comes."""
+        names, _, rest, options = self._hints
+        places = [*names, *[rest] * len(args)]
+        return (
+            tuple(self._guarded(name, one) for name, one in zip(places, args, strict=False)),
+            {name: self._guarded(name, one, options) for name, one in named.items()},
+        )
+
+    def _guarded(self, name: str, value: object, general: str = "") -> object:
+        if not isinstance(value, Iterator):
+            return value
+        hint = self._hints[1].get(name if name in self._known else general)
+        hints = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        item = next((get_args(one)[0] for one in hints if get_origin(one) is Iterable), None)
+        return value if item is None else self._items(name, value, item)
+
+    def _items(self, name: str, items: Iterator[object], hint: Any) -> Iterator[object]:  # noqa: ANN401
+        title = self._function.__qualname__.removesuffix(".__init__")
+        for item in items:
+            if not accepts(hint, item):
+                said = f"{quote(item)}: {described(hint)} is accepted"
+                raise InputError(f"{title}: {name} yields {said}")
+            yield item
 
     def _problem(self, name: str, value: object, general: str = "") -> str:
         """Say why an argument is refused; nothing if it is not."""

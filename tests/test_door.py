@@ -23,6 +23,25 @@ GPT = sc.model("gpt")
 JOB = sc.job("gpt", "tp=2", {"l": 128})
 STRANGE = [None, object(), "text", -1, 0, float("nan"), 1j, [], {}, 10**400, True]
 STRANGE += [float("inf"), 5e-324, 10**9, b"text", {"a"}, "a\0b", "\ud800", "x" * 5000]
+
+
+class Strangers:
+    """An iterator that yields no argument of anything, and begins anew when it has ended."""
+
+    def __init__(self, *items):
+        self.items, self.place = items, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.place = (self.place + 1) % (len(self.items) + 1)
+        if not self.place:
+            raise StopIteration
+        return self.items[self.place - 1]
+
+
+STRANGE += [Strangers(object()), Strangers(1), Strangers("b"), [object()], (1, None), {"l": [1]}]
 STRANGE += [np.zeros(2), np.array("a"), Integer(2) ** 10**5, TABLE, JOB, STRATEGY, sc]
 CONFIG = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 16}
 
@@ -410,6 +429,7 @@ def test_every_parameter_of_every_public_name_is_tried():
             lambda: sc.Model("m", [PART], {}),
             "...: a tuple of Part is accepted",
         ),
+        (lambda: sc.fragment("a", iter([OP, 1])), "fragment: ops yields 1: Op is accepted"),
         (sc.plain, "plain() missing 1 required positional argument: 'expr'"),
         (lambda: sc.plain(e, wide=3), "plain() got an unexpected keyword argument 'wide'"),
         (lambda: sc.Phase("fwd"), "unknown phase 'fwd': did you mean forward?"),

@@ -112,7 +112,7 @@ def modelled(model: Modelled, numbers: Mapping[str, int | Fraction] | None = Non
         numbers: by symbol name; one whose ops depend on its length is declared for that.
     """
     if isinstance(model, str):
-        return of_length(lambda shape: named_model(model, shape=shape), numbers or {})
+        return of_length(partial(named_model, model), numbers or {})
     declared = model if isinstance(model, Model) else _declared_by(model)
     if not isinstance(declared, Model):
         raise InputError(f"{type(model).__name__} is no model: a name, a path or GPT() is accepted")

@@ -6,112 +6,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from sympy import Add, Expr
+from sympy import Add
 
-from symbolic_cost.analysis.forms import factored
-from symbolic_cost.analysis.verdict import NOTHING, Differing, Side, differences, total
+from symbolic_cost.analysis.verdict import Side, differences
 from symbolic_cost.conventions.per_token import TOKEN_PRESETS, token_conventions
 from symbolic_cost.conventions.presets import PRESETS
 from symbolic_cost.costs import NamedCost
-from symbolic_cost.display import NotebookTable
 from symbolic_cost.emit.formulas import plain
-from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import InputError, Problems, quote, refuse, unknown
 from symbolic_cost.grouping import grouped
+from symbolic_cost.jobs.differences import Diff, Pair, Section
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.tables.per_op import named_costs
-from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.ledger import Row
+from symbolic_cost.models.lengths import with_length
 from symbolic_cost.models.token_flop.per_token import TokenFlop, flops_per_token
 from symbolic_cost.numeric.binding import value
 from symbolic_cost.ops.graph import ALL
-from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import exact, symbol
 from symbolic_cost.symbols import l as length
 from symbolic_cost.systems.step import STEP_PARTS
-from symbolic_cost.units import Unit, human
-
-Pair = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Section:
-    """The terms of one cost.
-
-    Args:
-        values: numbers of the symbols that the two share, by name.
-        totals: both totals, for shares.
-    """
-
-    cost: str
-    unit: Unit
-    differing: tuple[Differing, ...]
-    alike: tuple[str, ...]
-    totals: tuple[Expr, Expr]
-    values: Mapping[str, int | Fraction]
-
-    def number(self, expr: Expr) -> Expr:
-        """Return an expression with every shared number in place."""
-        return expr.xreplace({symbol(name): exact(n) for name, n in self.values.items()})
-
-    @property
-    def total(self) -> Expr:
-        """What the second has more."""
-        return total(self.differing)
-
-    def sentence(self, names: Pair) -> str:
-        """Say in one sentence what differs, and where most of it is."""
-        first, second = names
-        if not self.differing:
-            return f"{self.cost}: {second} and {first} are the same"
-        more, base = self.number(self.total), self.number(self.totals[0])
-        parts = {one.name: self.number(one.expr) for one in self.differing}
-        if more.free_symbols or base.free_symbols:
-            text = plain(factored(self.total))
-            return f"{self.cost}: {second} has {text} more than {first}, in {len(parts)} terms"
-        word = "more" if more >= 0 else "less"
-        share = f" ({100 * float(abs(more / base)):.3g} %)" if base != 0 else ""
-        largest = max(parts, key=lambda name: abs(parts[name]))
-        return (
-            f"{self.cost}: {second} has {_in_unit(abs(more), self.unit)}{share} {word} than "
-            f"{first}, "
-            f"most of it in {largest} ({_in_unit(parts[largest], self.unit)})"
-        )
-
-
-@dataclass(frozen=True)
-class Diff(NotebookTable):
-    """What the second of two has more than the first."""
-
-    names: Pair
-    sections: tuple[Section, ...]
-    notes: tuple[str, ...] = ()
-
-    __repr__ = NotebookTable.__str__
-
-    @property
-    def summary(self) -> str:
-        """One sentence per cost."""
-        return "; ".join(section.sentence(self.names) for section in self.sections)
-
-    def sheet(self) -> Sheet:
-        """Tabulate the terms that differ, each with its source on both sides."""
-        rows: list[tuple[Cell, ...]] = []
-        for section in self.sections:
-            rows += [(section.cost, one.name, *_cells(section, one)) for one in section.differing]
-            end = None if section.total.is_number else factored(section.total)
-            value = number(section.number(section.total))
-            rows.append((section.cost, "total", None, None, end, value, section.unit, ""))
-        first, second = self.names if self.names[0] != self.names[1] else ("first", "second")
-        columns = (
-            *headed("cost, term"),
-            *(Column(first), Column(second)),
-            *headed("difference formula, difference>, unit, source"),
-        )
-        alike = sum(len(section.alike) for section in self.sections)
-        notes = (self.summary, f"{alike} terms are the same in both", *self.notes)
-        return Sheet(f"{second} less {first}", columns, tuple(rows), notes)
+from symbolic_cost.units import Unit
 
 
 def diff(
@@ -155,14 +71,14 @@ def diff(
     pairs = {"conventions": conventions, "strategy": strategy, "system": system}
     two = trains if trains[0] != trains[1] else None
     what, names = _given_twice({"two models": models, **pairs, "train": two})
-    options["train"] = trains[0]
     if on and strategy is not None:
         raise InputError(f"on = {quote(on)} is the strategy of both: strategy names two")
-    known = {**(numbers or {}), **({} if seq is None else {length.name: seq})}
-    if conventions is not None and _per_token(conventions, of):
-        if trains[0] != ALL:
-            raise InputError("train is not read: FLOP per token are of weights that all learn")
-        return _of_tokens(model, conventions, seq, numbers)
+    known = with_length(numbers, seq)
+    per_token = conventions is not None and _per_token(conventions, of)
+    _refuse_unread({"train": trains[0], "on": on, "of": of, **options}, system, per_token=per_token)
+    if conventions is not None and per_token:
+        return _of_tokens(model, conventions, known)
+    options["train"] = trains[0]
     if system is not None:
         return _of_systems(model, system, known, {"strategy": on, **options})
     problems = Problems()
@@ -173,6 +89,25 @@ def diff(
     problems.refuse()
     first, second = (name or "one rank" for name in names)
     return _of_jobs((first, second), (jobs[0], jobs[1]), costs)
+
+
+_USELESS = (None, "", ALL, "none")
+
+
+def _refuse_unread(options: Mapping[str, object], system: Pair | None, *, per_token: bool) -> None:
+    """Refuse options that change nothing of what is compared."""
+    said = [name for name, option in options.items() if option not in _USELESS]
+    batches = ("global_batch", "microbatches")
+    refuse(
+        f"{name} is not read: {why}"
+        for names, unread, why in (
+            (said, per_token, "FLOP per token are of weights that all learn, and of no run"),
+            (("of",), system is not None, "two machines differ in the time of a step"),
+            (batches, system is None and not per_token, "it is of a time, of two machines"),
+        )
+        for name in names
+        if unread and name in said
+    )
 
 
 def _given_twice(pairs: Mapping[str, Pair | None]) -> tuple[str, Pair]:
@@ -215,13 +150,11 @@ def _per_token(pair: Pair, of: str | None) -> bool:
     return False
 
 
-def _of_tokens(
-    model: str, pair: Pair, seq: int | None, numbers: Mapping[str, int | Fraction] | None
-) -> Diff:
+def _of_tokens(model: str, pair: Pair, numbers: Mapping[str, int | Fraction]) -> Diff:
     problems = Problems()
     rules = [problems.attempt(token_conventions, name) for name in pair]
     problems.refuse()
-    counts = [flops_per_token(model, seq, rule, numbers) for rule in rules]
+    counts = [flops_per_token(model, None, rule, numbers) for rule in rules]
     sides = [_token_sides(count) for count in counts]
     values = {s.name: value(n) for s, n in counts[0].numbers.items()}
     section = Section(
@@ -333,17 +266,3 @@ def _figures(first: Job, second: Job) -> list[str]:
 
 
 _FIGURES = ("bandwidth", "capacity", "usable", "latency")
-
-
-def _cells(section: Section, one: Differing) -> tuple[Cell, ...]:
-    own = [side.source for side in (one.first, one.second) if side is not NOTHING]
-    source = " | ".join(dict.fromkeys(own))
-    exprs = (one.first.expr, one.second.expr, one.expr)
-    value = number(section.number(one.expr))
-    shown_exprs = (*exprs[:2], None if one.expr.is_number else one.expr)
-    formulas = (None if expr is None else factored(expr) for expr in shown_exprs)
-    return (*formulas, value, section.unit, source)
-
-
-def _in_unit(expr: Expr, unit: Unit) -> str:
-    return human(value(expr), unit) if expr.is_Rational else str(expr)

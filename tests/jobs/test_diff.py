@@ -63,6 +63,13 @@ def test_what_is_trained_in_both():
         sc.diff("llama-3-8b", conventions=("torchtitan", "verl"), train=adapters[0])
 
 
+def test_models_without_attention_have_no_kernel_of_it():
+    found = sc.diff("resnet-50", strategy=("", "dp=2"), of="params")
+    assert found.sections[0].total == 0
+    told = CliRunner().invoke(main, ["diff", "mamba-130m", "gpt2", "--of", "params"])
+    assert told.exit_code == 0, told.output
+
+
 def test_two_models():
     (section,) = sc.diff("llama-3-8b", "llama-3-70b", of="params").sections
     assert section.number(section.total) == 70_553_706_496 - 8_030_261_248

@@ -1,6 +1,7 @@
 """Models whose ops depend on the length of a sequence: the number reaches their declaration."""
 
 import json
+import pickle
 
 import pytest
 from click.testing import CliRunner
@@ -41,6 +42,13 @@ def test_a_number_later_is_one_at_first(bird, length, train):
         assert later.total("flops") == first.total("flops")
 
 
+def test_a_job_goes_to_another_process(bird):
+    sent = pickle.loads(pickle.dumps(sc.job(bird, "tp=2", {"l": 1024, "b": 2})))  # noqa: S301 - own
+    assert sent.bind(l=2048).total("flops") == sc.job(bird, "tp=2", {"l": 2048}).bind(b=2).total(
+        "flops"
+    )
+
+
 @pytest.mark.parametrize("length", [512, 1024])
 def test_a_job_counts_what_count_does(bird, length):
     forward = sc.job(bird, "", {"l": length, "b": 1}, conventions="torch-flop-counter")
@@ -79,6 +87,9 @@ def test_a_function_of_the_length_is_refused(bird, line, told):
         "table {} --set l=1024",
         "profile {} --seq 1024",
         "search {} --system h100 --gpus 2 --global-batch 4 --set l=1024",
+        "compare-conventions {} standard fvcore --set l=1024",
+        "diff {} --strategy tp=2 dp=2 --seq 1024",
+        "import {}",
     ],
 )
 def test_commands_are_told_the_length(bird, line):

@@ -8,12 +8,13 @@ from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
 from symbolic_cost.errors import Problems
 from symbolic_cost.importers.recipe import Recipe
+from symbolic_cost.jobs.build import modelled
 from symbolic_cost.jobs.numbers import checked_numbers
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.jobs.tied import size_symbols
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.compare import compare_conventions
-from symbolic_cost.models.shape import TRAINING
+from symbolic_cost.models.lengths import of_length
 from symbolic_cost.numeric.assignments import parse_assignments
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
@@ -48,7 +49,8 @@ def recipe_sheet(recipe: Recipe) -> Sheet:
         for name, value in values.items()
     ]
     if recipe.config:
-        model = recipe.model(TRAINING)
+        shortest = {"l": recipe.run.get("sequence", 1)}  # weights do not depend on it
+        model = of_length(recipe.model, shortest)
         params = bind(cost(model, MODEL_FLOP).total("parameter"), model.bindings)
         rows.append(("parameters", str(params), "derived"))
     notes = (
@@ -67,12 +69,13 @@ def difference_sheet(
 ) -> Sheet:
     """Tabulate a difference by kind of op, and its total."""
     problems = Problems()
-    model = problems.attempt(named_model, name)
+    numbers = problems.attempt(parse_assignments, settings)
+    model = problems.attempt(modelled, name, numbers)
     left, right = (problems.attempt(preset, numbers) for numbers in (first, second))
     problems.attempt(named_cost, cost)
-    numbers = problems.attempt(parse_assignments, settings)
     problems.refuse()
-    checked_numbers(model, Strategy(), numbers)
+    free = {name: one for name, one in numbers.items() if name not in model.fixed}
+    checked_numbers(model, Strategy(), free)
     more = compare_conventions(model, left, right, cost)
     values = {**model.bindings, **numbers}
     rows: list[tuple[Cell, ...]] = [

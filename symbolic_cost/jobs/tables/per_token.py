@@ -74,6 +74,8 @@ def batch_sheet(
 ) -> Sheet:
     """Tabulate the FLOP of a ragged batch under conventions."""
     chosen = tuple(lengths)
+    if "l" in numbers:
+        raise InputError(f"l = {numbers['l']} is not read: the batch has {len(chosen)} lengths")
     rows: list[tuple[Cell, ...]] = []
     notes: tuple[str, ...] = ()
     for rule in chosen_conventions(names):

@@ -8,7 +8,7 @@ of its axes; a convention says which classes count. Nothing is written per famil
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
 from sympy import Add, Expr, Mul, Symbol
 
@@ -17,7 +17,7 @@ from symbolic_cost.conventions.per_token import TokenConventions, token_conventi
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError, quote, refuse, unknown
 from symbolic_cost.models.catalog import model as named_model
-from symbolic_cost.models.lengths import of_length
+from symbolic_cost.models.lengths import of_length, with_length
 from symbolic_cost.models.token_flop.terms import Term, TokenTerms, with_assumed_heads
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.records import dataclass
@@ -80,7 +80,7 @@ class TokenFlop(NotebookTable):
 
 
 def _of_length(name: str, numbers: Mapping[str, int | Fraction]) -> Model:
-    return of_length(lambda shape: named_model(name, shape=shape), numbers)
+    return of_length(partial(named_model, name), numbers)
 
 
 def flops_per_token(
@@ -104,7 +104,7 @@ def flops_per_token(
     37578559488
     """
     rules = token_conventions(conventions) if isinstance(conventions, str) else conventions
-    stated = {**(numbers or {}), **({} if seq is None else {"l": seq})}
+    stated = with_length(numbers, seq)
     own = _of_length(model, stated) if isinstance(model, str) else model
     symbols = {symbol.name: symbol for symbol in own.symbols}
     stated = {name: number for name, number in stated.items() if own.fixed.get(name) != number}

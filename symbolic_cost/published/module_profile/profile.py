@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from sympy import Add, Expr, Integer, Mul
@@ -303,7 +304,7 @@ def named_profile(
     rules = problems.attempt(looked_up, "version of the profiler", version, VERSIONS)
     problems.refuse()
     length = {} if seq is None else {"l": seq}
-    model = of_length(lambda shape: named_model(name, shape=shape), length)
+    model = of_length(partial(named_model, name), length)
     read = model.fixed or any(size.has(symbols.l) for size in model.sizes.values())
     if seq is not None and not read:
         raise InputError(f"seq = {seq} is not read: model {quote(name)} has no sequence")
