@@ -524,6 +524,26 @@ def test_what_a_file_says_of_its_stages_goes_with_its_strategy(tmp_path):
         sc.job(path)
 
 
+@pytest.mark.parametrize(
+    ("said", "stack"),
+    [
+        ("export CUDA_LAUNCH_BLOCKING=1", "megatron-deepspeed-blocking"),
+        ("WAITS=1\nexport CUDA_LAUNCH_BLOCKING=$WAITS", "megatron-deepspeed-blocking"),
+        ("export CUDA_LAUNCH_BLOCKING=0", "megatron-deepspeed"),
+        ("# export CUDA_LAUNCH_BLOCKING=1", "megatron-deepspeed"),
+        ("export NO_CUDA_LAUNCH_BLOCKING=1", "megatron-deepspeed"),
+    ],
+)
+def test_a_host_that_waits_for_kernels(tmp_path, said, stack):
+    text = f"#!/bin/bash\n{said}\n{GPT}"
+    found = read(tmp_path, f"{text} --deepspeed", "run.sh")
+    assert found.run["stack"] == stack
+    alone = read(tmp_path, text, "run.sh")
+    assert alone.run["stack"] == "megatron-core-own-loss"
+    waits = stack == "megatron-deepspeed-blocking"
+    assert any("CUDA_LAUNCH_BLOCKING is not read" in note for note in alone.notes) is waits
+
+
 def test_megatron_without_a_global_batch_takes_one_microbatch_of_every_replica(tmp_path):
     own = read(tmp_path, GPT.replace("--global-batch-size 64 ", ""), "run.sh")
     assert own.run["microbatches"] == 1

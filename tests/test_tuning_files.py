@@ -1,4 +1,4 @@
-"""Launch files of axolotl, LLM Foundry and MaxText, as people run them."""
+"""Launch files of axolotl, TRL, LLaMA-Factory, LLM Foundry and MaxText, as people run them."""
 
 import json
 
@@ -136,6 +136,51 @@ base_num_decoder_layers: 32
 mlp_activations: ["silu", "linear"]
 vocab_size: 128256
 """
+TRAINER = """
+model_name_or_path: meta-llama/Meta-Llama-3-8B
+model_revision: main
+torch_dtype: bfloat16
+attn_implementation: flash_attention_2
+dataset_mixture:
+  datasets:
+    - id: HuggingFaceH4/ultrachat_200k
+      columns:
+        - messages
+bf16: true
+do_eval: true
+gradient_accumulation_steps: 2
+gradient_checkpointing: true
+gradient_checkpointing_kwargs:
+  use_reentrant: False
+learning_rate: 2.0e-05
+max_seq_length: 2048
+optim: adamw_torch
+per_device_train_batch_size: 16
+report_to:
+- wandb
+"""
+ACCELERATE = """
+distributed_type: FSDP
+fsdp_config:
+  fsdp_sharding_strategy: FULL_SHARD
+  fsdp_offload_params: false
+mixed_precision: bf16
+num_machines: 1
+num_processes: 8
+"""
+FACTORY = """
+model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct
+stage: sft
+do_train: true
+finetuning_type: lora
+lora_rank: 8
+lora_target: all
+template: llama3
+cutoff_len: 1024
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 8
+bf16: true
+"""
 
 
 @pytest.fixture
@@ -215,6 +260,14 @@ def test_a_model_of_a_folder_beside(read, tmp_path):
         (LORA, "load_in_4bit: true", "load_in_4bit: false", "qlora is with load_in_4bit"),
         (LORA, "linear: false", "linear: true", "names, each once, or lora_target_linear alone"),
         (LORA, "bf16: auto", "lora_modules_to_save:\n  - lm_head", "whole copies beside frozen"),
+        (TRAINER, "bf16: true", "beta: 0.1", "pairs and a model of reference"),
+        (TRAINER, "bf16: true", "num_generations: 8", "answers that are drawn within a step"),
+        (TRAINER, "bf16: true", "load_in_4bit: true", "with adapters, of use_peft, it is read"),
+        (TRAINER, "bf16: true", "use_peft: true", "lora_r says its rank: give it"),
+        (TRAINER, "bf16: true", "fsdp: half_shard", "full_shard, shard_grad_op, auto_wrap and"),
+        (TRAINER, "Meta-Llama-3-8B", "Llama-9", "no model of that name is known"),
+        (FACTORY, "stage: sft", "stage: ppo", "other stages have further models"),
+        (FACTORY, "type: lora", "type: freeze", "lora and qlora are read"),
         (FOUNDRY, "n_heads: 12", "n_heads: 12\n  no_bias: true", "with alibi and no_bias, is read"),
         (FOUNDRY, "impl: triton", "impl: flash\n    kv_n_heads: 4", "write the model as a config"),
         (FOUNDRY, "mpt_causal_lm", "mpt_embed", "mpt_causal_lm and hf_causal_lm are read"),
@@ -235,6 +288,43 @@ def test_refused(text, old, new, told, read):
     with pytest.raises(InputError) as error:
         read(text.replace(old, new))
     assert told in str(error.value)
+
+
+def test_trainer(read, tmp_path):
+    found = read(TRAINER)
+    run = found.run
+    assert found.strategy == "dp"
+    assert (run["micro_batch"], run["microbatches"], run["sequence"]) == (16, 2, 2048)
+    assert (run["attention"], run["recompute"], run["optimizer"]) == ("flash", "full", "adam")
+    assert run["policy"] == "auto"  # which weights stay in 16 bits depends on versions
+    assert sc.count(found.config)["params"] == 8_030_261_248
+    assert found.open == ("torch_dtype",)
+    assert found.notes == ()
+    silent = read(TRAINER.replace("gradient_checkpointing: true\n", ""))
+    assert "of gradient_checkpointing the file says nothing" in silent.notes[0]
+    (tmp_path / "fsdp.yaml").write_text(ACCELERATE)
+    for files in (("run.yaml", "fsdp.yaml"), ("fsdp.yaml", "run.yaml")):
+        both = recipe(*(tmp_path / name for name in files))
+        assert (both.strategy, both.run["stack"]) == ("dp=8,zero=3", "fsdp")
+        assert both.run["policy"] == "bf16-accelerate"
+    own = read(TRAINER.replace("bf16: true", "bf16: true\nfsdp: full_shard auto_wrap"))
+    assert (own.strategy, own.run["policy"]) == ("dp,zero=3", "bf16-accelerate")
+
+
+def test_trainer_has_adapters(read):
+    peft = "bf16: true\nuse_peft: true\nlora_r: 16\nlora_target_modules: [q_proj, v_proj]"
+    found = read(TRAINER.replace("bf16: true", peft))
+    assert found.run["train"] == "lora:r=16,q_proj,v_proj"
+    four = read(TRAINER.replace("bf16: true", f"{peft}\nload_in_4bit: true"))
+    assert four.run["train"] == "lora:r=16,q_proj,v_proj+frozen:nf4"
+
+
+def test_files_of_llama_factory(read):
+    found = read(FACTORY)
+    assert found.run["train"] == "lora:r=8,all-linear"
+    assert found.run["sequence"] == 1024
+    assert "train" not in read(FACTORY.replace("type: lora", "type: full")).run
+    assert not found.open
 
 
 def test_llm_foundry(read):
@@ -286,6 +376,8 @@ def test_maxtext(read, tmp_path):
 
 def test_maxtext_says_the_sizes(read):
     found = read(OWN)
+    assert found.notes == ("one slice is taken: dcn_data_parallelism says how many there are",)
+    assert read(f"{OWN}dcn_data_parallelism: 1\n").notes == ()
     assert found.strategy == "dp,zero=3"
     assert sc.count(found.config)["params"] == 8_030_261_248
     tied = read(f"{OWN}logits_via_embedding: true\n")

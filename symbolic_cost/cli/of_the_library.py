@@ -125,8 +125,8 @@ def import_(*, files: tuple[str, ...], out: Output) -> None:
     """Read model and strategy from FILES, with where each value came from.
 
     Megatron-LM launch scripts, DeepSpeed, accelerate and vLLM configurations, nanotron and NeMo
-    YAML, torchtitan TOML, axolotl, LLM Foundry and MaxText YAML, Calculon and llm-analysis JSON, as
-    in symbolic-cost import run.sh ds_config.json
+    YAML, torchtitan TOML, axolotl, TRL, LLaMA-Factory, LLM Foundry and MaxText YAML, Calculon and
+    llm-analysis JSON, as in symbolic-cost import run.sh ds_config.json
 
     One graph exported by torch.export (.pt2) or to ONNX: its axes with their roles and why, its
     parts, and its formulas: symbolic-cost import model.onnx -o model.json

@@ -10,6 +10,16 @@ from typing import Any
 
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.importers import script, tree
+from symbolic_cost.importers.formats import (
+    DEEPSPEED,
+    MEGATRON,
+    PUBLISHED,
+    TORCHTITAN,
+    TREES,
+    VLLM,
+    Format,
+    recognised,
+)
 from symbolic_cost.importers.meaning import COMPLETIONS
 from symbolic_cost.importers.quotes import check_quotes
 from symbolic_cost.importers.recipe import MODEL_RANKS, Entry, Recipe
@@ -19,45 +29,6 @@ from symbolic_cost.models.fields import is_size
 from symbolic_cost.models.sources import document
 from symbolic_cost.reading import line_number, package_data, read_text
 from symbolic_cost.records import dataclass
-
-
-@dataclass(frozen=True)
-class Format:
-    """One format.
-
-    Args:
-        marks: keys of which a file of the format has at least one.
-        keys: what a key sets: "config.", "degrees." or "run." and a name, or "switches.".
-        implied: settings of a model that the format does not spell out.
-        words: by key, what its values mean; "auto" is left open.
-        refused: keys that change costs in a way that is not known here, with what they do. What
-            switches them off is accepted.
-        free: beginnings of keys that change no cost of a step.
-    """
-
-    name: str
-    marks: tuple[str, ...]
-    keys: Mapping[str, str]
-    implied: Mapping[str, Any] = field(default_factory=dict)
-    words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    refused: Mapping[str, str] = field(default_factory=dict)
-    free: tuple[str, ...] = ()
-
-
-def _format(record: Mapping[str, Any]) -> Format:
-    listed = {name: tuple(record.get(name, ())) for name in ("marks", "free")}
-    return Format(**{"keys": {}, **record, **listed})
-
-
-_FORMATS = {name: _format(one) for name, one in package_data("importers/formats.toml").items()}
-MEGATRON = _FORMATS["MEGATRON"]
-DEEPSPEED, TORCHTITAN, VLLM = _FORMATS["DEEPSPEED"], _FORMATS["TORCHTITAN"], _FORMATS["VLLM"]
-PUBLISHED = _FORMATS["PUBLISHED"]
-"""A published model: taken as it is."""
-
-TREES = tuple(one for one in _FORMATS.values() if one not in (MEGATRON, PUBLISHED))
-"""Formats of JSON and YAML files."""
-
 
 _SHARDING = (("dp", None), ("cp", 1))
 """Degrees of torchtitan whose ranks keep shards, with what they are where nothing is said."""
@@ -118,20 +89,9 @@ def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:
     text = read_text(path, LARGEST_FILE, path.name)
     if path.suffix in _SCRIPTS or text.startswith("#!"):
         check_quotes(text, path.name)
-        return _recognised(path.name, script.entries(text, path), (MEGATRON,))
+        return recognised(path.name, script.entries(text, path), (MEGATRON,))
     published = (PUBLISHED,) if path.suffix == ".json" else ()  # others may name a class so
-    return _recognised(path.name, tree.entries(text, path.name), (*TREES, *published))
-
-
-def _recognised(
-    name: str, entries: tuple[Entry, ...], formats: tuple[Format, ...]
-) -> tuple[Format, tuple[Entry, ...]]:
-    keys = {entry.key for entry in entries}
-    for known in formats:
-        if keys & set(known.marks):
-            return known, entries
-    marks = "; ".join(f"{known.name}: {', '.join(known.marks)}" for known in formats)
-    raise InputError(f"{name}: of no known format. Keys that are looked for: {marks}")
+    return recognised(path.name, tree.entries(text, path.name), (*TREES, *published))
 
 
 def _accepted(target: str) -> tuple[Callable[[object], bool], str] | None:
@@ -348,5 +308,12 @@ class _Draft:
         if config.keys() <= {"model_type", "vocab_size", "position_embedding", "bias", "untied"}:
             config = {}
         return Recipe(
-            config, degrees, switches, run, self.origins, tuple(self.unread), tuple(self.open)
+            config,
+            degrees,
+            switches,
+            run,
+            self.origins,
+            tuple(self.unread),
+            tuple(self.open),
+            tuple(self.part("note").values()),
         )

@@ -68,12 +68,16 @@ def megatron_lm(values: Values, refuse: Refuse) -> None:
     """
     megatron(values, refuse)
     said = settings(values)
+    waits = said.get("blocking") not in (None, 0)
     if said.get("deepspeed") is not True:
+        if waits:
+            known = "steps that wait for every kernel are known of Megatron-DeepSpeed alone"
+            values["note.blocking"] = f"CUDA_LAUNCH_BLOCKING is not read: {known}"
         return
     if "config.num_experts" in values:
         refuse("config.num_experts", "experts of Megatron-DeepSpeed are not read")
     deepspeed(values, refuse)
-    values["run.stack"] = "megatron-deepspeed"
+    values["run.stack"] = "megatron-deepspeed" + "-blocking" * waits
     values["run.attention"] = "flash" if said.get("flash") is True else "eager"
     del values["run.overlap"]
 

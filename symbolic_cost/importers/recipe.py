@@ -48,6 +48,7 @@ class Recipe:
         origins: the entry behind every value; what a format implies has none.
         unread: entries that were not used.
         open: keys of those of which it is not known that they change no cost.
+        notes: what is taken where the file is silent, or is not known of what it says.
     """
 
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class Recipe:
     origins: Mapping[str, Entry] = field(default_factory=dict)
     unread: tuple[Entry, ...] = ()
     open: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def strategy(self) -> str:

@@ -22,6 +22,11 @@ _OPTION = re.compile(
     r"'(?P<single>[^'\s=]+(?: [^'\s=;-][^'\s=;]*)*)'|"
     r"(?P<value>(?!-{1,2}[a-z])[^\s\"'\\)]+))(?P<glued>[^\s\"'\\)(;|&<>]*))?"
 )
+_ENVIRONMENT = re.compile(
+    r"(?<![\w$-])(?P<name>CUDA_LAUNCH_BLOCKING)=(?P<quote>[\"']?)(?P<value>[\w${}]+)(?P=quote)"
+)
+"""What a script tells the software that it starts, beside its options."""
+
 _MORE = re.compile(r"(?:[ \t]+(?!-)[\w+]+)+")
 _LISTS = ("recompute-modules", "cp-comm-type")
 """Options that take several words."""
@@ -97,6 +102,10 @@ def _options(part: Piece, variables: Variables, lines: Lines) -> Iterator[Entry]
         name = f"--{match['name'].replace('_', '-')}"
         file, line = lines.place(part.line_of(match))
         yield Entry(name, value, line, file, begins)
+    for match in _ENVIRONMENT.finditer(part.text):
+        file, line = lines.place(part.line_of(match))
+        said = _typed(variables.put_in(match["value"]))
+        yield Entry(match["name"], said, line, file, begins)
 
 
 def _typed(text: str) -> Any:  # noqa: ANN401 - a setting

@@ -1,4 +1,4 @@
-"""What settings of axolotl, LLM Foundry and MaxText mean together.
+"""What settings of axolotl, Hugging Face's Trainer, LLM Foundry and MaxText mean together.
 
 Their files name a model, or say its sizes; how many ranks there are they leave to who starts them.
 """
@@ -108,6 +108,29 @@ def _adapters(said: Values, refuse: Refuse) -> str:
         refuse("said.adapter", "lora_target_linear or lora_target_modules say where: give one")
     frozen = "+frozen:nf4" if four else ""
     return f"lora:r={said.get('rank')},{','.join(names)}{frozen}"
+
+
+# ---------------------------------------------------------------------- Trainer
+
+
+def trainer(values: Values, refuse: Refuse) -> None:
+    """Complete a run of Hugging Face's Trainer, as TRL's scripts start it: axolotl runs it as well.
+
+    What computes again where the file is silent depends on the script; nothing is taken. The types
+    of weights and gradients are those of a file of accelerate, if one is given.
+    Source: github.com/huggingface/transformers, src/transformers/training_args.py;
+    github.com/huggingface/trl, trl/trainer/model_config.py and sft_config.py.
+    """
+    said, policy = settings(values), values.get("run.policy")
+    if said.get("four_bits") is True and "adapter" in said:
+        values["said.adapter"] = "qlora"
+    elif said.get("four_bits") is True:
+        refuse("said.four_bits", "with adapters, of use_peft, it is read")
+    axolotl(values, refuse)
+    values |= {} if policy is None else {"run.policy": policy}
+    if "run.recompute" not in values:
+        silent = "of gradient_checkpointing the file says nothing"
+        values["note.recompute"] = f"nothing is taken to run again: {silent}"
 
 
 # ---------------------------------------------------------------------- LLM Foundry
@@ -221,6 +244,8 @@ def maxtext(values: Values, refuse: Refuse) -> None:
             refuse(f"said.{name}", "a positive integer, or -1, is read")
             return
     copies = max(copies, 1) * max(said.get("slices", 1), 1)
+    if said.get("slices", -1) == -1:
+        values["note.slices"] = "one slice is taken: dcn_data_parallelism says how many there are"
     if said.get("data") == -1 and shards == -1:
         refuse("said.data", "one degree of -1 is read")
     values |= {"degrees.zero": WEIGHTS} if shards != 1 else {}
@@ -231,6 +256,7 @@ def maxtext(values: Values, refuse: Refuse) -> None:
 
 TUNERS: Mapping[str, Callable[[Values, Refuse], None]] = {
     "axolotl": axolotl,
+    "Hugging Face Trainer": trainer,
     "LLM Foundry": llm_foundry,
     "MaxText": maxtext,
 }

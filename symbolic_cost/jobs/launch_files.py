@@ -74,7 +74,8 @@ class Launched:
     def model(self, shape: Shape = TRAINING) -> Model:
         """Declare the model; a vocabulary that the file leaves out stays the symbol V."""
         keys = ", ".join(dict.fromkeys(self.recipe.open))
-        notes = (f"not read of {Path(self.path).name}: {keys}",) if keys else ()
+        unread = (f"not read of {Path(self.path).name}: {keys}",) if keys else ()
+        notes = (*unread, *self.recipe.notes)
         return replace(self.recipe.model(shape), name=self.path, notes=notes)
 
     def numbers(

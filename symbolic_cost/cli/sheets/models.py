@@ -55,6 +55,7 @@ def recipe_sheet(recipe: Recipe) -> Sheet:
         rows.append(("parameters", str(params), "derived"))
     notes = (
         f"strategy: {recipe.strategy or 'none, on one rank'}",
+        *recipe.notes,
         *(f"not read: {entry.where}" for entry in recipe.unread),
     )
     return Sheet("Imported", headed("value, is>, from"), tuple(rows), notes)

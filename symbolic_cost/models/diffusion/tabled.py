@@ -190,9 +190,7 @@ def _image_context(fields: Fields, text: Expr, own: dict[str, int]) -> tuple[Op,
     return (
         *((placed,) if tokens else ()),
         Norm.LAYER.op("norm1", x, "fine[b r_v e_i]", row="e_i"),
-        einsum("linear_1", "fine[b r_v e_i], *w[e_i e_q] + *bias[e_q] -> u[b r_v e_q]"),
-        pointwise("act", "u[b r_v e_q] -> a[b r_v e_q]", "gelu"),
-        einsum("linear_2", "a[b r_v e_q], *w[e_q e_s] + *bias[e_s] -> plain[b r_v e_s]"),
+        *_two_layers("fine plain", "b r_v", "e_i e_q e_s", "gelu"),
         Norm.LAYER.op("norm2", "plain[b r_v e_s]", "shown[b r_v e_s]", row="e_s"),
     )
 
@@ -311,14 +309,22 @@ def of_data(cross: tuple[Op, ...]) -> tuple[Op, ...]:
     return tuple(map(inputs, cross))
 
 
+def _two_layers(
+    tensors: str, rows: str, widths: str, function: str, below: str = ""
+) -> tuple[Op, ...]:
+    """Declare two linear layers and what is between them; `below` is where they stand."""
+    (x, y), (i, j, o) = tensors.split(), widths.split()
+    u, a = f"{below}u[{rows} {j}]", f"{below}a[{rows} {j}]"
+    return (
+        einsum(f"{below}linear_1", f"{x}[{rows} {i}], *w[{i} {j}] + *bias[{j}] -> {u}"),
+        pointwise(f"{below}act", f"{u} -> {a}", function),
+        einsum(f"{below}linear_2", f"{a}, *w[{j} {o}] + *bias[{o}] -> {y}[{rows} {o}]"),
+    )
+
+
 SHARED = (
     pointwise("act", "cond[b e_t] -> a[b e_t]", "silu"),
     einsum("linear", "a[b e_t], *w[m_6 e_t e] + *bias[m_6 e] -> pieces[m_6 b e]"),
-)
-CAPTION = (
-    einsum("linear_1", "!states[b r_x e_x], *w[e_x e_h] + *bias[e_h] -> u[b r_x e_h]"),
-    pointwise("act", "u[b r_x e_h] -> a[b r_x e_h]", "gelu_tanh"),
-    einsum("linear_2", "a[b r_x e_h], *w[e_h e_s] + *bias[e_s] -> prompt[b r_x e_s]"),
 )
 LAST_TABLE = (
     view("of_time", "cond[b e_t] -> wide[b e]"),
@@ -327,25 +333,14 @@ LAST_TABLE = (
 )
 
 
-def _size_of(name: str, rows: str) -> tuple[Op, ...]:
-    """Declare the embedding of sizes of an image, a third of the width for each."""
-    return (
-        einsum(
-            f"{name}.linear_1",
-            f"!{name}_of[{rows} n_f], *w[n_f e_q] + *bias[e_q] -> {name}.u[{rows} e_q]",
-        ),
-        pointwise(f"{name}.act", f"{name}.u[{rows} e_q] -> {name}.a[{rows} e_q]", "silu"),
-        einsum(
-            f"{name}.linear_2",
-            f"{name}.a[{rows} e_q], *w[e_q e_q_] + *bias[e_q_] -> {name}[{rows} e_q_]",
-        ),
-    )
-
+CAPTION = _two_layers("!states prompt", "b r_x", "e_x e_h e_s", "gelu_tanh")
+_THIRD = "n_f e_q e_q_", "silu"
+"""Of the embedding of sizes of an image, a third of the width for each."""
 
 _TIME_AND_SIZES = (
     *TIME.ops(),
-    *_size_of("resolution", "b two"),
-    *_size_of("aspect", "b"),
+    *_two_layers("!resolution_of resolution", "b two", *_THIRD, below="resolution."),
+    *_two_layers("!aspect_of aspect", "b", *_THIRD, below="aspect."),
     pointwise(
         "join", "resolution[b two e_q_], aspect[b e_q_] -> sizes[b e_t]", "copy", laid="two e_q_"
     ),
