@@ -55,7 +55,13 @@ def read_line(ctx: click.Context) -> Line:
 
 def checked_form(line: Line) -> str:
     """Return the format of the output, after a check of the whole line."""
-    problems = [*_unread(line), *_of_schedule(line), *_sought(line), *_twice(line)]
+    problems = [
+        *_unread(line),
+        *_of_schedule(line),
+        *_sought(line),
+        *_of_a_step(line),
+        *_twice(line),
+    ]
     form: str = line.values["form"]
     try:
         form = _form(line)
@@ -160,6 +166,14 @@ _UNREAD: tuple[tuple[str, str, Callable[[_Values], object], str], ...] = (
     ("search", "top", lambda given: given["proves"], "--prove tells the best alone"),
     ("search", "explain", lambda given: given["proves"], "--prove tells the best alone"),
     ("schedule", "chunks", lambda given: given["name"] != "interleaved", "the schedule sets them"),
+    ("laws fit", "delta", lambda given: given["approach"] != 3, "it is of approach 3"),  # noqa: PLR2004 - its name
+    ("laws fit", "method", lambda given: given["approach"] != 3, "it is of approach 3"),  # noqa: PLR2004 - its name
+    (
+        "laws allocate",
+        "strategy",
+        lambda given: given["mfu"],
+        "a share of the peak is assumed (--mfu)",
+    ),
 )
 
 
@@ -217,6 +231,18 @@ def _sought(line: Line) -> Iterator[str]:
             yield f"{option} {name} is not read: {name} {why}"
     for name in sorted(varies & line.typed):
         yield f"--{name.replace('_', '-')} {quote(line.values[name])} is not read: {name} {why}"
+
+
+_OF_A_MICROBATCH = ("table", "formula", "sheet", "tree", "scale", "roofline", "compare-conventions")
+
+
+def _of_a_step(line: Line) -> Iterator[str]:
+    """Say that microbatches of a step are given to what costs one."""
+    pieces = ",".join(line.values.get("settings") or ()).split(",")
+    if line.command in _OF_A_MICROBATCH and "M" in {
+        one.partition("=")[0].strip() for one in pieces
+    }:
+        yield "--set M is not read: costs are of one microbatch; memory and time have all of a step"
 
 
 # ---------------------------------------------------------------------- given twice

@@ -120,7 +120,9 @@ def fit(
     from symbolic_cost.explore.fits import what_fits
 
     chosen = {"sp": (True,), "zero": (1, 3), "schedule": ("1f1b",), **(choose or {})}
-    base, space = _job_and_space(of, system, (gpus, global_batch or gpus), chosen)
+    base, space = _job_and_space(
+        of, system, (gpus, gpus if global_batch is None else global_batch), chosen
+    )
     names = {one.name for one in size_symbols(base.setup.model)}
     unsaid = tuple(symbols) == USUAL
     asked = [name for name in symbols if not unsaid or name == "b" or name in names]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from symbolic_cost.emit.front import Front
 from symbolic_cost.emit.sheet import Cell, Column, Sheet
-from symbolic_cost.errors import Problems, refuse
+from symbolic_cost.errors import InputError, Problems, refuse
 from symbolic_cost.explore.ranges import named, values
 from symbolic_cost.explore.sweep import bounded, kept_of, told_plan, usual_key
 from symbolic_cost.explore.sweep_axes import Varied
@@ -80,6 +80,8 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
         f"--axes {','.join(p)}: two figures are accepted" for p in pairs if len({*p}) != len("xy")
     )
     own = line.varied([name for pair in pairs for name in pair], None, few=False)
+    if own.job.machine is None and not axes:
+        raise InputError("step and cost need a machine: --system h100, or name other --axes")
     plan = told_plan(own, line.wanted)
     sweeps = ((pair, Sweeping(plan, "front", pair, line.wanted)) for pair in pairs)
     return [_front(sweeping.outcome(None), sweeping, pair) for pair, sweeping in sweeps]

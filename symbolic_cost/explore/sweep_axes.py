@@ -79,7 +79,10 @@ def varied(
     words, numbers = _axes(job, vary, problems)
     problems.refuse()
     numbers_set = {name: number for name, number in job.values.items() if name not in numbers}
-    for name, number in (("R", gpus), ("B", global_batch or job.global_batch)):
+    for name, number in (
+        ("R", gpus),
+        ("B", job.global_batch if global_batch is None else global_batch),
+    ):
         if number is not None and name not in numbers:
             problems.attempt(check_values, {name: number})
             numbers_set[name] = number

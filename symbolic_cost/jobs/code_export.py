@@ -38,7 +38,9 @@ EXPORTED = (STEP, PEAK, *COSTS)
 FREE = ("b", "l")
 """Sizes that stay arguments although a model has numbers for them."""
 
-MOST_TESTS = 100_000
+MOST_TESTS, _MOST_STEPS = 100_000, 5_000_000
+"""Tests, and steps of the program in all of them: some ten seconds."""
+
 _TRIES = 200
 _LARGEST_POWER = 6
 
@@ -78,6 +80,10 @@ def source_of(
     refuse(f"free {name}: nothing of {', '.join(names)} depends on it" for name in unread)
     if not program.inputs:
         raise InputError("no symbol is left: name some with --free, as in --free b,l")
+    steps = len(program.tape.steps)
+    if tests * steps > _MOST_STEPS:
+        most = max(1, _MOST_STEPS // steps)
+        raise InputError(f"{tests} tests of {steps} steps each: 1 to {most} are accepted")
     legal = _Legal(program, conditions, job.values, known)
     by = f"written by symbolic_cost {version('symbolic_cost')}"
     holds = [

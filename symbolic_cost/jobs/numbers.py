@@ -12,9 +12,10 @@ from symbolic_cost.numeric.binding import LARGEST_COUNT, bind, check_values
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.symbols import B
 
-RUN = ("M", "B", "v")
-"""Symbols of a run: microbatches, global batch, chunks per stage."""
+RUN = ("M", "v")
+"""Symbols of a run: microbatches, chunks per stage."""
 
 
 RATES = (
@@ -116,6 +117,10 @@ def _symbols(model: Model) -> set[str]:
 
 
 def _unread(name: str, model: Model, accepted: set[str]) -> str:
+    if name == B.name:
+        return (
+            f"{name} is not read: a global batch (--global-batch, global_batch=) gives microbatches"
+        )
     if name in degree_names():
         return f"{name}: the strategy has no {name} whose degree could be given"
     return unknown(f"symbol of model {model.name!r} and its strategy", name, accepted)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field, fields
 from functools import lru_cache
 
-from symbolic_cost.errors import InputError, refuse
+from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.records import dataclass
@@ -153,7 +153,10 @@ def allocate(
         raise InputError(f"batch_tokens = {batch_tokens}: a positive integer is accepted")
     place = _Place(system, gpus, strategy, batch_tokens)
     seconds = days * DAY
-    spent = gpus * seconds * float(find_machine(system).peak("bf16"))
+    peak = find_machine(system).peak("bf16")
+    if not peak.is_number:
+        raise InputError(f"machine {quote(system)} has symbols for rates: a budget needs numbers")
+    spent = gpus * seconds * float(peak)
 
     def best(share: float) -> int:
         chosen = optimum(law, spent * share, constants, family=family)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import cached_property, lru_cache
 
-from symbolic_cost.errors import InputError, quote
+from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.records import dataclass
 from symbolic_cost.scaling.closed import closed, numeric
 from symbolic_cost.scaling.family import Family
@@ -135,7 +135,7 @@ def optimum(
     if len(law.chosen) != 2:  # noqa: PLR2004 - a plane
         raise InputError(f"law {law.name} has no two variables to choose for a compute")
     solved = None if family is not None else _closed(law, chosen.name, budget, others)
-    law.check({**dict.fromkeys(law.chosen, 1), **others})
+    _check_others(law, others)
     plane = _Plane(law, chosen.name, others, _compute(law, others, family))
     if family is not None:
         plane = replace(plane, range=family.range)
@@ -158,7 +158,7 @@ def cheapest(
         InputError: no size reaches that loss.
     """
     chosen, wanted, others = law.constants(constants), _accepted("loss", value), dict(others or {})
-    law.check({**dict.fromkeys(law.chosen, 1), **others})
+    _check_others(law, others)
     plane = _Plane(law, chosen.name, others, _compute(law, others, None))
 
     def second(first: float) -> float:
@@ -175,6 +175,16 @@ def cheapest(
         raise InputError(f"no size reaches a loss of {wanted:g} under law {law.name}")
     plane.refuse_end(first, second(first))
     return _optimum_at(plane, first, second(first))
+
+
+def _check_others(law: Law, others: Mapping[str, Number]) -> None:
+    """Refuse variables that are none of the law, and those that are chosen."""
+    law.check({**dict.fromkeys(law.chosen, 1), **others})
+    refuse(
+        f"{name} = {others[name]:g} is not read: a compute or a loss chooses {name}"
+        for name in law.chosen
+        if name in others
+    )
 
 
 def _compute(

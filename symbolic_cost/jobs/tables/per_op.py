@@ -9,9 +9,9 @@ from sympy import Expr
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.costs import NamedCost, named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Phrase, Sheet
-from symbolic_cost.errors import Problems
+from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.header import header
-from symbolic_cost.jobs.letters import lettered
+from symbolic_cost.jobs.letters import Lettered, lettered
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.ledger import CostTable
@@ -30,7 +30,7 @@ def named_costs(names: str) -> list[NamedCost]:
 
 def flat_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> Sheet:
     """Tabulate costs for programs: formula and value in columns of their own."""
-    work = lettered(work)
+    work = _valued(work, costs, only)
     columns = [Column("op"), Column("times", "right")]
     for cost in costs:
         columns += [Column(cost.name)] * (only != VALUES)
@@ -47,7 +47,7 @@ def flat_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> She
 
 def grouped_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> Sheet:
     """Tabulate costs for people: ops below what they are a part of, value and formula of each."""
-    work = lettered(work)
+    work = _valued(work, costs, only)
     columns = [Column("op")]
     for cost in costs:
         columns += [Column(cost.name, "right", cost.unit)] * (only != FORMULAS)
@@ -64,6 +64,16 @@ def grouped_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> 
     return Sheet(
         f"Costs of {work.share.name} per op", tuple(columns), rows, header(work), work.names
     )
+
+
+def _valued(work: Setup, costs: Sequence[NamedCost], only: str | None) -> Lettered:
+    """Return what is tabulated, in its letters; values alone need numbers for one cost at least."""
+    totals = [cost.total(work.bound) for cost in costs] if only == VALUES else []
+    totals = [total for total in totals if total != 0]
+    missing = {symbol.name for total in totals for symbol in total.free_symbols}
+    if totals and all(total.free_symbols for total in totals):
+        raise InputError(f"no values without numbers for {', '.join(sorted(missing))}: --set b=1")
+    return lettered(work)
 
 
 def below_headings(ops: Iterable[tuple[str, Expr, tuple[Cell, ...]]]) -> Iterator[tuple[Cell, ...]]:
