@@ -14,13 +14,15 @@ scattered, so that narrow tensors move in place of wide ones, as in PEFT's Megat
 A bottleneck stands behind its target and adds to the result: y' = y + gelu(y a + c) b + d.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from sympy import Expr
 
 from symbolic_cost.axes import At, Glossary, Role, axes
 from symbolic_cost.ops.declare import Op, Operand, pointwise
 from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.view import View, view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, field
 
 AXES = axes("rank latent")
 
@@ -45,22 +47,29 @@ class Adapter:
         target: the product.
         glossary: roles of the axes.
         rank: axis of the narrow width.
+        sizes: of the axes.
     """
 
     ops: Sequence[Op]
     target: Op
     glossary: Glossary
     rank: str = "rank"
+    sizes: Mapping[str, Expr] = field(default_factory=dict)
 
     @property
     def _weight(self) -> Operand:
         return next(operand for operand in self.target.pattern.inputs if operand.is_weight)
 
     def _rests(self, op: Op, outside: Operand) -> bool:
-        """Whether an op does no more than to rename positions, outside those of the residual."""
+        """Whether an op does no more than to rename positions, outside those of the residual.
+
+        One that takes fewer of them, as the first token of a pooler, does more.
+        """
         if type(op) is not View or op.parts:
             return False
-        pairs = zip(op.inputs[0].axes, op.outputs[0].axes, strict=True)
+        pairs = list(zip(op.inputs[0].axes, op.outputs[0].axes, strict=True))
+        if any(self.sizes.get(old) != self.sizes.get(new) for old, new in pairs):
+            return False
         changed = {axis for pair in pairs if len({*pair}) > 1 for axis in pair}
         rest = [axis for axis in outside.axes if axis in changed]
         resting = all(axis in self.glossary and self.glossary[axis] in _RESTING for axis in rest)

@@ -214,7 +214,7 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
         for op in part.ops:
             if f"{part.path}.{op.path}" in targets:
                 own_op = next(one for one in ops if one.path == op.path)
-                ops = kind(ops, own_op, model.axes, rank).attached()
+                ops = kind(ops, own_op, model.axes, rank, model.sizes).attached()
         extended = replace(part, ops=ops)
         before = {key_of(part, w) for o in part.ops for w in o.weights}
         own |= {key_of(extended, w) for o in ops for w in o.weights} - before

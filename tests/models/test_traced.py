@@ -50,6 +50,7 @@ def truth(name, size):
 QUICK = {
     *("llama", "gpt2", "bert", "bart", "mixtral", "vit", "convnext", "resnet", "unet"),
     *("letters", "stopped", "retention", "mamba2", "whisper", "swin", "deberta_v2", "yolos"),
+    *("written", "spectral", "thawed"),
 }
 
 

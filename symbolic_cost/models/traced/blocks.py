@@ -175,6 +175,7 @@ class _Namer:
 def _folded(segments: Sequence[Segment], *, folds: bool) -> list[Part]:
     """Return the parts of segments: equal blocks of one list together."""
     kinds: dict[object, list[Segment]] = {}
+    learning = _learning(segments)
     for place, segment in enumerate(segments):
         key: object = place
         if segment.block is not None and folds:
@@ -184,7 +185,8 @@ def _folded(segments: Sequence[Segment], *, folds: bool) -> list[Part]:
                 else id(source)
                 for source in list(segment.sources.values())[1:]
             )
-            key = (segment.block[0], segment.ops, tuple(segment.sources), own)
+            learn = tuple(source in learning for source in segment.sources.values())
+            key = (segment.block[0], segment.ops, tuple(segment.sources), own, learn)
         kinds.setdefault(key, []).append(segment)
     names: Counter[str] = Counter()
     several = Counter(group[0].block[0] for group in kinds.values() if group[0].block)
@@ -207,6 +209,22 @@ def _folded(segments: Sequence[Segment], *, folds: bool) -> list[Part]:
         elif i == ahead:
             listed[i] = replace(listed[i], place=Place.LEADING)
     return listed
+
+
+def _learning(segments: Sequence[Segment]) -> set[Segment | None]:
+    """Return the segments that learn or stand behind one that does; none where all learn.
+
+    A frozen block behind the first that learns hands gradients on, one before it does not.
+    """
+    weights = {s: [weight for op in s.ops for weight in op.weights] for s in segments}
+    if all(weight.needs_gradient for own in weights.values() for weight in own):
+        return set()
+    learning: set[Segment | None] = set()
+    for segment in segments:
+        learns = any(weight.needs_gradient for weight in weights[segment])
+        if learns or not learning.isdisjoint(segment.sources.values()):
+            learning.add(segment)
+    return learning
 
 
 def _changes(part: Part) -> bool:

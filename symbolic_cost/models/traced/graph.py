@@ -14,7 +14,7 @@ Size: TypeAlias = Expr | int
 DETACH = "aten.detach"
 """The operator through which no gradient flows: so does nothing that gradients off have made."""
 
-_FLOATS = frozenset({6, 7, 8, 13, 14, 15, 16, 17, 18, 29, 30, 31, 32})
+_FLOATS = frozenset({6, 7, 8, 9, 10, 11, 13, 29, 30, 31, 32, 33})
 """Dtypes of floating-point and complex numbers, by their numbers in the schema."""
 
 

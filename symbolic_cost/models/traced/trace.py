@@ -6,6 +6,7 @@ from typing import Any
 
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.traced.acts import CHOSEN, Act, Nature, Ref, Tensor, Use, names_in, put
+from symbolic_cost.models.traced.aliases import Aliases
 from symbolic_cost.models.traced.forest import Axis, Dims, Forest
 from symbolic_cost.models.traced.graph import Graph, Name, Node, Size, refuse_unknown
 
@@ -51,7 +52,7 @@ class Trace:
         self.notes: Counter[str] = Counter()
         self._replaced, self.cores, self.masked = replaced, cores, masked
         self._refs: dict[str, Ref] = {}
-        self._makers = {name: node.index for node in graph.nodes for name in node.outputs if name}
+        self.aliases = Aliases(graph)
         self._names: Counter[str] = Counter()
         self.used: set[str] = set()
         self.folded: set[str] = set()
@@ -149,7 +150,8 @@ class Trace:
         if name.text not in self._refs:
             if name.text not in self.graph.values:
                 raise InputError(f"{self.graph.place}: nothing makes the value {name.text!r}")
-            if self._makers.get(name.text, -1) >= self.node.index >= 0:
+            maker = self.aliases.makers.get(name.text)
+            if maker is not None and maker.index >= self.node.index >= 0:
                 raise InputError(
                     f"{self.graph.place}: {self.node.target} in {self.node.path} takes the value "
                     f"{name.text!r} before it is made: a graph has no cycles"
@@ -190,20 +192,61 @@ class Trace:
         """Tell whether a result of the node at hand holds numbers."""
         return self.graph.values[self.node.outputs[place]].floating
 
-    def bind(self, ref: Ref, place: int = 0) -> None:
+    def bind(self, ref: Ref, place: int = 0, *, written: bool = True) -> None:
         """Let a result of the node at hand, or what it changes in place, stand for a reference."""
         if place < len(self.node.outputs):
             self._refs[self.node.outputs[place]] = ref
         if self.node.changes:
             self._refs[self.node.changes] = ref
+            if written and not ref.tensor.constant:
+                self._write_through(self.node, ref)
 
-    def stand_in(self, tensor: Tensor, copy: Ref) -> None:
-        """Let what was made stand for a tensor wherever all of it is meant."""
-        lengths = [self.forest.length(dim) for dim in tensor.dims]
-        for name, ref in self._refs.items():
-            own_lengths = [self.forest.length(dim) for dim in ref.dims]
-            if ref.tensor is tensor and own_lengths == lengths:
-                self._refs[name] = copy
+    def _write_through(self, node: Node, ref: Ref) -> None:
+        """Let what shares memory with what a node changes in place have the change as well."""
+        root, others = self.aliases.written(node.changes, node)
+        base = self.ref(Name(root))
+        if not others or base.tensor.weight:
+            return
+        if root != node.changes:
+            self._refs[root] = self._joined(base, ref)
+        seen = {root, node.changes, *node.outputs}
+        for name in others:
+            self._again(name, seen)
+        self.node = node
+
+    def _again(self, name: str, seen: set[str]) -> None:
+        """Take a view once more, of what its memory holds by now."""
+        maker = self.aliases.makers.get(name)
+        if name in seen or maker is None:
+            return
+        seen.add(name)
+        source = self.aliases.source(name)
+        self._again(source, seen)
+        if maker.changes:
+            self._refs[name] = self._refs[source]
+        else:
+            self.node = maker
+            RULES[maker.target](self)
+
+    def _joined(self, base: Ref, part: Ref) -> Ref:
+        """Return a tensor with what was written into a part of it."""
+        length, rank = self.forest.length, len(base.dims)
+        before = [] if base.tensor.constant else [base]
+        own = (((),) * (rank - len(part.dims)) + part.dims)[-rank:] if rank else ()
+        dims = tuple(
+            mine if mine and length(mine) == length(whole) else whole
+            for mine, whole in zip(own, base.dims, strict=True)
+        )
+        first = rank - len(part.dims)
+        for i, dim in enumerate(own if before and first >= 0 else ()):
+            if dim and self.unify(base, i, part, i - first):
+                dims = put(dims, i, base.dims[i])
+        want = tuple(
+            d if m and length(m) == length(d) else m
+            for m, d in zip(part.dims, dims[first:], strict=False)
+        )
+        taken: list[Ref | Use] = [*before, Use(part, want if first >= 0 else part.dims)]
+        return self.pointwise("copy", taken, dims, options={"written": True})
 
     # Acts.
 

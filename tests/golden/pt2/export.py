@@ -306,6 +306,76 @@ class Steps(torch.nn.Module):
         return torch.outer(torch.mv(y, self.vector), self.other) + z * far
 
 
+class Written(torch.nn.Module):
+    """Parts of tensors that are written in place, and copies that stay as they were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = (torch.nn.Linear(48, 48) for _ in range(2))
+        self.factors = torch.nn.Parameter(torch.randn(48))
+        self.one, self.two, self.three, self.four, self.five = (
+            torch.nn.Linear(48, 8) for _ in range(5)
+        )
+
+    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        x = pixel_values
+        added, scaled, kept = x.clone(), x.clone(), x.clone()
+        added[:, :4].add_(self.first(x[:, :4]))
+        scaled[:, :4].mul_(self.factors)
+        rows = torch.zeros(x.shape[0], 16, 48)
+        turned = rows.view(-1, 16, 4, 12).transpose(1, 2)
+        rows.view(-1, 48)[torch.arange(4)] = self.second(x[0, :4])
+        for place in range(2):
+            rows[:, 4 * place : 4 * place + 4] += x[:, :4]
+        kept[:, 0] = self.first(x[:, 1])
+        whole = self.three(turned.transpose(1, 2).flatten(2)) + self.four(kept) + self.five(x)
+        return self.one(added) + self.two(scaled) + whole
+
+
+class Spectral(torch.nn.Module):
+    """Complex weights of a spectrum, and kernels that every sample mixes for itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Conv1d(8, 8, 1)
+        self.modes = torch.nn.Parameter(torch.randn(8, 8, 5, dtype=torch.cfloat))
+        self.kernels = torch.nn.Parameter(torch.randn(4, 16, 8, 3))
+        self.router = torch.nn.Linear(8, 4)
+
+    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        x = self.inner(pixel_values)
+        spectrum = torch.fft.rfft(x)
+        low = torch.einsum("bix,iox->box", spectrum[:, :, :5], self.modes)
+        spectrum = torch.cat([low, torch.zeros_like(spectrum[:, :, 5:])], -1)
+        x = x + torch.fft.irfft(spectrum, n=x.shape[-1])
+        b = x.shape[0]
+        mixed = torch.sigmoid(self.router(x.mean(-1))) @ self.kernels.flatten(1)
+        rows = x.reshape(1, b * 8, -1)
+        made = torch.nn.functional.conv1d(rows, mixed.view(b * 16, 8, 3), groups=b, padding=1)
+        return made.view(b, 16, -1)
+
+
+class Thawed(torch.nn.Module):
+    """Frozen blocks between those that learn: some before the first of these, some behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(96, 48)
+        self.blocks = torch.nn.ModuleList(
+            torch.nn.Sequential(torch.nn.Linear(48, 64), torch.nn.GELU(), torch.nn.Linear(64, 48))
+            for _ in range(6)
+        )
+        self.head = torch.nn.Linear(48, 96)
+        for module in (self.table, *(self.blocks[place] for place in (0, 2, 3, 5))):
+            module.requires_grad_(requires_grad=False)
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        x = self.table(input_ids)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)
+
+
 def _hf(cls: str, config: str, **fields: Any) -> Callable[[], torch.nn.Module]:
     return lambda: getattr(hf, cls)._from_config(  # noqa: SLF001 - the public door of a config
         getattr(hf, config)(**fields),
@@ -761,6 +831,9 @@ MODELS: Mapping[str, tuple[Callable[[], torch.nn.Module], tuple[Any, ...]]] = {
     "stopped": (Stopped, _TOKENS),
     "operators": (Operators, _TOKENS),
     "steps": (Steps, _TOKENS),
+    "written": (Written, _shaped(16, 48)),
+    "spectral": (Spectral, _shaped(8, 16)),
+    "thawed": (Thawed, _TOKENS),
 }
 
 

@@ -16,14 +16,14 @@ def conv(t: Trace) -> None:
     x, w, bias = t.arg("input", 0), t.arg("weight", 1), t.arg("bias", 2)
     turned = "transpose" in t.node.target or t.arg("transposed", 6) is True
     groups = t.arg("groups", 8 if "convolution" in t.node.target else 6)
-    groups = groups if isinstance(groups, int) else 1
+    groups = 1 if groups is None else groups
     spatial = len(w.dims) - 2
     lead = x.dims[: len(x.dims) - spatial - 1]
     channels = x.dims[-spatial - 1]
     forest = t.forest
     # The kernel is [out, in / groups, ...], turned [in, out / groups, ...].
-    each = forest.length(w.dims[0]) // groups
-    split = forest.split(w.dims[0], (groups, each)) if groups > 1 else None
+    each = Mul(*(axis.size for axis in forest.flat(w.dims[0]))) / number(groups)
+    split = forest.split(w.dims[0], (groups, each)) if groups != 1 else None
     many = split[0] if split else ()
     summed = w.dims[1] if not turned else split[1] if split else w.dims[0]
     out = (*many, *w.dims[1]) if turned else w.dims[0]

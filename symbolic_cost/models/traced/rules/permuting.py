@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from symbolic_cost.models.traced.acts import Ref, Use, under
+from symbolic_cost.models.traced.acts import Ref, names_in, under
 from symbolic_cost.models.traced.forest import Dim
 from symbolic_cost.models.traced.rules.parts import chosen_rows
 from symbolic_cost.models.traced.trace import Trace, rule
@@ -91,33 +91,19 @@ def created(t: Trace) -> None:
     t.bind(t.constant())
 
 
+_BOTH = 2
+"""Tensors that a copy has: what is written, and into what."""
+
+
 @rule("aten.copy_")
 def copied(t: Trace) -> None:
     """Elements written into a tensor or a part of one: parts that are written are joined."""
     target, source = t.arg("self", 0), t.arg("src", 1)
-    if source.tensor.constant:
-        t.bind(target)
-        return
-    base = target.tensor
-    length = t.forest.length
-    before = [] if base.constant else [Ref(base, base.dims)]
-    lead = ((),) * (len(base.dims) - len(source.dims))
-    dims = tuple(
-        mine if mine and length(mine) == length(whole) else whole
-        for mine, whole in zip((*lead, *source.dims), base.dims, strict=True)
-    )
-    if not base.constant:
-        for i, dim in enumerate((*lead, *source.dims)):
-            if dim and t.unify(before[0], i, source, i - len(lead)):
-                dims = (*dims[:i], base.dims[i], *dims[i + 1 :])
-    want = tuple(
-        d if m and length(m) == length(d) else m
-        for m, d in zip(source.dims, dims[len(lead) :], strict=True)
-    )
-    uses: list[Ref | Use] = [*before, Use(source, want)]
-    result = t.pointwise("copy", uses, dims, options={"written": True})
-    t.stand_in(base, result)
-    t.bind(source)
+    names = [name.text for key in ("self", "src") for name in names_in(t.node.args.get(key))]
+    if len(names) == _BOTH and t.aliases.same(*names):
+        t.bind(target, written=False)  # x[:2] += y writes what it has written already
+    else:
+        t.bind(target if source.tensor.constant else source)
 
 
 @rule("aten._weight_norm", "aten._weight_norm_interface")

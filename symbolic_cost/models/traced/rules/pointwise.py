@@ -1,6 +1,7 @@
 """Functions of single elements and of rows, sums, norms."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from symbolic_cost.models.traced.acts import Ref, Use, put, under
 from symbolic_cost.models.traced.forest import Dim, Dims
@@ -58,7 +59,8 @@ def combined(t: Trace, refs: Sequence[Ref], kind: str) -> Ref:
         alone = _alone(t, moving[0], refs, kind)
         if alone is not None:
             return alone
-    if all(ref.tensor.weight for ref in moving):
+    longest = max(t.forest.length(t.forest.axes(ref.dims)) for ref in moving)
+    if all(ref.tensor.weight for ref in moving) and longest == _elements(t, sizes):
         return _of_weights(t, moving, sizes)
     dims = broadcast(t, moving, sizes)
     uses = [Use(ref, matched(ref.dims, dims)) for ref in moving]
@@ -66,6 +68,10 @@ def combined(t: Trace, refs: Sequence[Ref], kind: str) -> Ref:
     if kind == "mul":
         uses += [Use(ref, matched(ref.dims, dims)) for ref in constants]
     return t.pointwise(kind, uses, dims)
+
+
+def _elements(t: Trace, sizes: Sequence[Size]) -> int:
+    return prod(map(t.forest.count, sizes))
 
 
 def _alone(t: Trace, ref: Ref, refs: Sequence[Ref], kind: str) -> Ref | None:

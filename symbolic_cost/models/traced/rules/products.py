@@ -84,7 +84,7 @@ def apart_from(t: Trace, dim: Dim, others: Sequence[Dim]) -> Dim:
     return dim if set(own).isdisjoint(t.forest.axes(others)) else t.forest.copies(own)
 
 
-@rule("aten.addmm", "aten.baddbmm", "aten.addbmm")
+@rule("aten.addmm", "aten.baddbmm")
 def addmm(t: Trace) -> None:
     """A bias and a product."""
     names = ("mat1", "mat2") if t.node.target == "aten.addmm" else ("batch1", "batch2")
