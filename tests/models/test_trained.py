@@ -126,6 +126,25 @@ def test_adapters_are_those_of_linear_layers_of_a_name_or_refused(entry):
     assert (counts["flops_fwd"], counts["flops_train"]) == (forward, entry["train"])
 
 
+DOGE = {"model_type": "doge", "vocab_size": 101, "hidden_size": 64, "intermediate_size": 96}
+DOGE |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+
+
+@pytest.mark.parametrize(
+    ("learns", "trained", "flop"),
+    [
+        ("lora:r=4,v", 768, 11417600),
+        ("lora:r=4,decay", 272, 11201280),
+        ("lora:r=4,q,v", 1792, 11745280),
+        ("lora:r=4,down", 1280, 9518080),
+    ],
+)
+def test_a_mask_that_values_make_learns_through_the_scores(learns, trained, flop):
+    """The numbers are those of PyTorch for 2 sequences of 20 tokens; scores take the mask."""
+    counts = count(DOGE, 2, 20, train=learns)
+    assert (counts["params_trained"], counts["flops_train"]) == (trained, flop)
+
+
 def test_layers_of_an_unknown_order_are_refused():
     """Of Zamba's, some Mamba layers stand behind the first that attends."""
     config = TRUTH_OF_FAMILIES["zamba/a"]["config"]
