@@ -145,6 +145,16 @@ def test_a_mask_that_values_make_learns_through_the_scores(learns, trained, flop
     assert (counts["params_trained"], counts["flops_train"]) == (trained, flop)
 
 
+def test_a_parameter_of_an_einsum_is_no_linear_layer():
+    """Of XLNet's layers the perceptron alone has linear ones, as Transformers makes them."""
+    config = {"model_type": "xlnet", "vocab_size": 101, "d_model": 48, "n_layer": 2, "n_head": 4}
+    config |= {"d_inner": 64, "dropout": 0.0}
+    trained = count(config, 2, 24, train="lora:r=4,all-linear")["params_trained"]
+    assert trained == 2 * 4 * 2 * (48 + 64)
+    with pytest.raises(InputError, match="unknown linear layer of model 'xlnet' 'q'"):
+        count(config, 2, 24, train="lora:r=4,q")
+
+
 def test_layers_of_an_unknown_order_are_refused():
     """Of Zamba's, some Mamba layers stand behind the first that attends."""
     config = TRUTH_OF_FAMILIES["zamba/a"]["config"]
