@@ -139,6 +139,7 @@ def test_every_kind_of_op_is_acted_out():
         "TransposedConv",  # stands in no model of the catalogue
         "Unread",  # runs forward alone, as the op that it holds
         "Stored",  # does nothing
+        "Kept",  # the same
         "Solve",  # only in models that a configuration tells
         "Joined",  # likewise
     }

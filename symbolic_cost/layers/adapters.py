@@ -20,7 +20,7 @@ from sympy import Expr
 
 from symbolic_cost.axes import At, Glossary, Role, axes
 from symbolic_cost.ops.declare import Op, Operand, pointwise
-from symbolic_cost.ops.einsum import Einsum, einsum
+from symbolic_cost.ops.einsum import Call, Einsum, einsum
 from symbolic_cost.ops.view import View, view
 from symbolic_cost.records import dataclass, field
 
@@ -32,7 +32,7 @@ _RESTING = At(Role.TOKEN, ("residual", "patch"))
 
 def is_target(op: Op) -> bool:
     """Whether an op is a linear layer: one tensor times one weight."""
-    linear = isinstance(op, Einsum) and not op.frozen
+    linear = isinstance(op, Einsum) and not op.frozen and op.call is not Call.BARE
     return linear and len(op.inputs) == 1 and len(op.pattern.inputs) == 2  # noqa: PLR2004 - x and w
 
 

@@ -137,7 +137,6 @@ class Attention:
 
     def ops(self) -> tuple[Op, ...]:
         at, heads = self.at, self.heads
-        core = self.choosing if self.indexed else self.core
         at_hand = Heads(heads.query, heads.query) if self.cache is CacheKind.COPIES else heads
         taken = self.sources is Sources.OTHERS
         return (
@@ -145,7 +144,7 @@ class Attention:
             *self._projections(),
             *(() if taken else (*self._joined("k", "keys"), *self._joined("v", "values"))),
             *(self.index() if self.indexed else ()),
-            *core.ops(at_hand, at, value=self.value),
+            *self._scoring.ops(at_hand, at, value=self.value),
             *self._result_normed(),
             *self._opened(),
             *self._normed(),
@@ -174,6 +173,11 @@ class Attention:
     def choosing(self) -> AttentionCore:
         """The core on the keys that are chosen."""
         return replace(self.core, chosen="chosen", apart=self.heads.key)
+
+    @property
+    def _scoring(self) -> AttentionCore:
+        """The core, with what its scores take besides queries and keys."""
+        return self.choosing if self.indexed else self.core
 
     def index(self) -> tuple[Op, ...]:
         """Declare which keys every key/value head attends to; nothing is learned through it.

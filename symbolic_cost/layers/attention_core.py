@@ -107,6 +107,8 @@ class AttentionCore:
         position: tensor of biases by pair of positions and head that is added to scores, if any.
         chosen: tensor that says by pair of positions which scores remain, if any.
         apart: axis of heads that have choices of their own; empty where all share one.
+        mask: operand of terms that are made of values and added to scores, if any, such as
+            "decay[b t r_d]"; its last axis lies along the heads.
     """
 
     kernel: Core = Core.EAGER
@@ -114,6 +116,7 @@ class AttentionCore:
     position: str = ""
     chosen: str = ""
     apart: str = ""
+    mask: str = ""
 
     def ops(
         self, heads: Heads = PLAIN, at: Positions = FULL, *, value: str = "d"
@@ -135,7 +138,9 @@ class AttentionCore:
             return (*(_copies(heads, at, value) if copied else ()), *self._arranged(shape))
         ops = self._single(shape) if self.kernel is Core.SINGLE else self._ops(shape)
         outside = {
-            name: name for name in ("q", *names, "context", self.position, self.chosen) if name
+            name: name
+            for name in ("q", *names, "context", self.position, self.chosen, self._mask)
+            if name
         }
         core = (replace(op, core="core") for op in scope("core", ops, **outside))
         before = _copies(heads, at, value) if copied else ()
@@ -151,7 +156,7 @@ class AttentionCore:
 
     def _fused(self, shape: _Shape) -> Op:
         ops = self._ops(shape)
-        border = ", ".join(shape.operands)
+        border = ", ".join((*shape.operands, *((self.mask,) if self.mask else ())))
         sinks = f", *softmax.sinks[{shape.query}]" if Step.SINK in self.steps else ""
         rows = f"b {shape.at.query}"
         projected = f"projected_q[{rows} {shape.query} d], projected_k[{rows} {shape.key} d]"
@@ -190,7 +195,7 @@ class AttentionCore:
         sinks = f", *sinks[{shape.query}]" if Step.SINK in steps else ""
         scored = (
             "biased"
-            if self.position or self.chosen
+            if self.position or self.chosen or self.mask
             else "capped"
             if Step.CAP in steps
             else "scores"
@@ -222,12 +227,21 @@ class AttentionCore:
             remains = f"!{self.chosen}[{' '.join(axes.split())}]:index"
             pattern = f"scores{shape.square}, {remains} -> biased{shape.square}"
             return (pointwise("choose", pattern, "add"),)
+        if self.mask:
+            pattern = f"scores{shape.square}, {self.mask} -> biased{shape.square}"
+            laid = self.mask.rstrip("]").rpartition(" ")[2]
+            return (pointwise("bias", pattern, "add", laid=laid),)
         if not self.position:
             return ()
         # Constant here: its gradient is summed over all blocks where it is made.
         bias = f"!{self.position}[{shape.at.query} {shape.at.key} {shape.query}]"
         pattern = f"scores{shape.square}, {bias} -> biased{shape.square}"
         return (pointwise("bias", pattern, "add"),)
+
+    @property
+    def _mask(self) -> str:
+        """Name of the tensor of the mask that is made of values."""
+        return self.mask.partition("[")[0]
 
     def _cap(self, shape: _Shape) -> tuple[Op, ...]:
         if Step.CAP not in self.steps:

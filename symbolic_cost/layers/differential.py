@@ -7,9 +7,10 @@ Axes: as in attention; r_d decays of keys, n_4 learned vectors.
 """
 
 from symbolic_cost.layers.attention import Attention, Bias, output
+from symbolic_cost.layers.attention_core import AttentionCore
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.ops.declare import Op, axes, einsum, pointwise, scope, stored, view
-from symbolic_cost.records import dataclass
+from symbolic_cost.records import dataclass, replace
 
 AXES = axes("r_d latent, n_4 whole")
 
@@ -55,7 +56,11 @@ class Differential(Attention):
 
 @dataclass(frozen=True)
 class Decayed(Attention):
-    """Self-attention under a mask that the values of all keys make."""
+    """Self-attention under a mask that the values of all keys make, and learn through."""
+
+    @property
+    def _scoring(self) -> AttentionCore:
+        return replace(self.core, mask=f"decay[b {self.at.key} r_d]")
 
     def _joined(self, name: str, result: str) -> tuple[Op, ...]:
         """Declare keys or values at all positions, and with values their decays."""

@@ -51,7 +51,7 @@ class Disentangled(Attention):
             *keys,
             *self._related(),
             *core,
-            *output(at, "h", bias=self.bias),
+            *output(at, "h", bias=self.bias, call=self.call),
         )
 
     def embedded(self, *, normed: bool) -> tuple[Op, ...]:
@@ -137,7 +137,7 @@ class Shifted(Disentangled):
             for name in ("content", "place")
         )
         key = "!relative[b s_rel e], *w[e h d] -> rel_k[b s_rel h d]"
-        return (*queries, einsum("rel_k", key), stored("segments", w="c h d"))
+        return (*queries, einsum("rel_k", key, call=self.call), stored("segments", w="c h d"))
 
     def _near(self) -> tuple[Op, ...]:
         pattern = "q_place[b l h d], rel_k[b s_rel h d] -> from_queries[b h l s_rel]"

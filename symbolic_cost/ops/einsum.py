@@ -23,6 +23,7 @@ class Call(StrEnum):
 
     SEPARATE = "a linear layer, its bias apart"
     ADDMM = "one sum of bias and product"
+    BARE = "a sum over a parameter that is no linear layer, beside which adapters find nothing"
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ class Model(NotebookTable):
             zip(op.inputs[0].axes, op.outputs[0].axes, strict=True)
             for part in self.parts
             for op in part.ops
-            if op.caches()
+            if op.caches() and op.inputs  # states that no op makes are there
         )
         keys = {axis.name for axis in self.placed(At(Role.KEY_TOKEN))}
         return any(

@@ -102,3 +102,28 @@ def unused_weights(ops: Iterable[Op]) -> tuple[Op, ...]:
         for place, (path, weight) in enumerate(weights)
         if not weight.tensor.startswith("@")
     )
+
+
+@dataclass(frozen=True)
+class Kept(Stored):
+    """States that generation keeps of layers that do not run; see `unused_states`."""
+
+    held: tuple[Operand, ...] = ()
+
+    def caches(self) -> tuple[Operand, ...]:
+        """Return the states."""
+        return self.held
+
+    def mapped_fields(self, operand: OperandMap, axes: AxesMap) -> dict[str, Any]:
+        """Return the op with states on other axes."""
+        held = tuple(map(operand, self.held))
+        return {**super().mapped_fields(operand, axes), "held": held}
+
+
+def unused_states(ops: Iterable[Op]) -> tuple[Op, ...]:
+    """Return what layers that do not run would keep for the next step."""
+    return tuple(
+        Kept(op.path, Pattern(f"kept {op.path}", (), (), ()), op.caches())
+        for op in ops
+        if op.caches()
+    )

@@ -30,7 +30,8 @@ those of Qwen4-Exp, with one to five fields changed, and of mixtures whose files
 layers are dense; `families_series.json` those of forecasters and of further models of sound, with
 one to five fields changed; `families_embedders.json` those of models whose code is with their
 weights and that embed or rank texts, of BigBird's blocks, of Chronos-Bolt, searched Nemotrons and
-Sarvam's decoders, of which many fields were drawn.
+Sarvam's decoders, of which many fields were drawn; `families_drawn.json` those of which all fields
+were drawn together.
 `families_exact.txt` names those that are answered, so that none falls silently:
 `python -m tests.models.test_families_truth` writes it anew.
 """
@@ -57,7 +58,7 @@ TRUTH = {
         *("families_recent.json", "families_text_more.json", "families_further.json"),
         *("families_joint.json", "families_recurrences.json", "families_mended.json"),
         *("families_views.json", "families_texts.json", "families_series.json"),
-        "families_embedders.json",
+        *("families_embedders.json", "families_drawn.json"),
     )
     for entry in json.loads((GOLDEN / name).read_text(encoding="utf-8"))
 }

@@ -20,7 +20,8 @@ LLAMA = {
 
 
 def known(name):
-    for file in ("families_truth.json", "families_more.json", "families_wider.json"):
+    for kind in ("truth", "more", "wider", "drawn"):
+        file = f"families_{kind}.json"
         for entry in json.loads((GOLDEN / file).read_text(encoding="utf-8")):
             if entry["id"] == name:
                 return entry["config"]
@@ -113,6 +114,14 @@ def test_null_is_false_where_the_family_says_true():
         ("flint/a", "head_dim", 21, "a head's width of 21 is odd"),
         ("glm_moe_dsa/a", "n_group", 4, "4 groups do not divide"),
         ("emu3/text", "vq_config", {"embed_dim": 8}, "8: only 4 is declared"),
+        ("funnel/drawn-0", "block_sizes", [], "a list of up to 16 positive integers is accepted"),
+        ("funnel/drawn-0", "block_sizes", [1] * 9, "64 tokens are too few to be pooled 8 times"),
+        ("funnel/drawn-0", "block_repeats", [1] * 9, "9 numbers for "),
+        ("funnel/drawn-0", "d_head", 1, "heads of one feature are not declared"),
+        ("oneformer/drawn-1", "is_training", True, "only false is declared for oneformer"),
+        ("oneformer/drawn-1", "enforce_input_proj", True, "only false is declared for oneformer"),
+        ("oneformer/drawn-1", "mask_dim", 64, "only the 32 of hidden_dim is declared"),
+        ("oneformer/drawn-1", "decoder_layers", 1, "the first is no layer"),
         ("xlstm/a", "num_blocks", 9, "9 blocks have states of 4 layers"),
         ("xlstm/a", "mode", "train", "only .inference. is declared"),
         ("xlstm/a", "chunk_size", 48, "48 does not divide 16384"),

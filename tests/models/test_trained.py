@@ -126,6 +126,35 @@ def test_adapters_are_those_of_linear_layers_of_a_name_or_refused(entry):
     assert (counts["flops_fwd"], counts["flops_train"]) == (forward, entry["train"])
 
 
+DOGE = {"model_type": "doge", "vocab_size": 101, "hidden_size": 64, "intermediate_size": 96}
+DOGE |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+
+
+@pytest.mark.parametrize(
+    ("learns", "trained", "flop"),
+    [
+        ("lora:r=4,v", 768, 11417600),
+        ("lora:r=4,decay", 272, 11201280),
+        ("lora:r=4,q,v", 1792, 11745280),
+        ("lora:r=4,down", 1280, 9518080),
+    ],
+)
+def test_a_mask_that_values_make_learns_through_the_scores(learns, trained, flop):
+    """The numbers are those of PyTorch for 2 sequences of 20 tokens; scores take the mask."""
+    counts = count(DOGE, 2, 20, train=learns)
+    assert (counts["params_trained"], counts["flops_train"]) == (trained, flop)
+
+
+def test_a_parameter_of_an_einsum_is_no_linear_layer():
+    """Of XLNet's layers the perceptron alone has linear ones, as Transformers makes them."""
+    config = {"model_type": "xlnet", "vocab_size": 101, "d_model": 48, "n_layer": 2, "n_head": 4}
+    config |= {"d_inner": 64, "dropout": 0.0}
+    trained = count(config, 2, 24, train="lora:r=4,all-linear")["params_trained"]
+    assert trained == 2 * 4 * 2 * (48 + 64)
+    with pytest.raises(InputError, match="unknown linear layer of model 'xlnet' 'q'"):
+        count(config, 2, 24, train="lora:r=4,q")
+
+
 def test_layers_of_an_unknown_order_are_refused():
     """Of Zamba's, some Mamba layers stand behind the first that attends."""
     config = TRUTH_OF_FAMILIES["zamba/a"]["config"]

@@ -57,7 +57,7 @@ def test_every_field_that_names_an_axis_is_mapped(op):
 
 def test_the_classes_of_the_models_are_most_of_all():
     missing = {each.__name__ for each in all_classes()} - {type(op).__name__ for op in OPS}
-    of_configurations = {"UnusedWeight", "Solve", "Stored", "Unread"}  # of no named model
+    of_configurations = {"UnusedWeight", "Solve", "Stored", "Kept", "Unread"}  # of no named model
     assert missing <= {"TransposedConv", "Update", "Fused", *of_configurations}
 
 

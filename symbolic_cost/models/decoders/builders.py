@@ -18,8 +18,8 @@ from symbolic_cost.models.decoders.families import DECODERS
 from symbolic_cost.models.decoders.kinds import DENSE, FULL, SLIDES, Windows
 from symbolic_cost.models.decoders.plan import listed_kinds, unrotated
 from symbolic_cost.ops.declare import Part, axes
-from symbolic_cost.ops.part import retitled
-from symbolic_cost.ops.unread import stored, unused_weights
+from symbolic_cost.ops.part import Place, retitled
+from symbolic_cost.ops.unread import stored, unused_states, unused_weights
 
 
 def hy_v4(fields: Fields, shape: Shape) -> Model:
@@ -131,15 +131,19 @@ def falcon(fields: Fields, shape: Shape) -> Model:
 def xlstm(fields: Fields, shape: Shape) -> Model:
     """Declare an xLSTM: its blocks have a number of their own, and the layers that of its cache."""
     blocks = fields.size("num_blocks", fields.size("num_hidden_layers", 32))
-    layers = fields.size("num_hidden_layers", blocks)
+    absent = fields.source.values.get("num_hidden_layers", "") is None
+    layers = fields.size("num_hidden_layers", blocks if absent else 32)
     problem = f"{blocks} blocks have states of {layers} layers (num_hidden_layers)"
     fields.require(holds=blocks <= layers, problem=problem, name="num_blocks")
-    if blocks < layers:
-        fields.assume("num_hidden_layers", "states that no block reads are not counted")
     values = {**fields.source.values, "num_hidden_layers": blocks}
     fields.source = replace(fields.source, values=values)
     fields.text("weight_mode", "single", ("single", "fused"))
-    return build(fields, shape)
+    model = build(fields, shape)
+    if blocks == layers:
+        return model
+    ops = next(part.ops for part in model.parts if part.is_block)
+    further = Part("further", unused_states(ops), Integer(layers - blocks), {}, place=Place.END)
+    return replace(model, parts=(*model.parts, further))
 
 
 def cohere(fields: Fields, shape: Shape) -> Model:

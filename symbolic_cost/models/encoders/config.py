@@ -48,7 +48,10 @@ _POOLINGS = {"late": Take.EACH, "bos": Take.FIRST, "cls": Take.FIRST, "mean": Ta
 _TIED = ("jina_bert", "mobilebert", "new")
 """Families whose untied head is not declared."""
 _ONE_BIAS = frozenset(
-    ("convbert", "distilbert", "electra", "esm", "flaubert", "gte", "modernbert", "xlm", "xlnet")
+    (
+        *("convbert", "distilbert", "electra", "esm", "flaubert", "funnel", "gte", "modernbert"),
+        *("xlm", "xlnet"),
+    )
 )
 """Families whose untied head has one bias; of others it has two, which are one where it is tied."""
 _APART = ("luke", "rembert")
@@ -63,7 +66,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     family = running(fields, ENCODERS[fields.family])
     if fields.family in CHANGES:
         family = CHANGES[fields.family](fields, family)
-    family = _choosing(fields, family)
+    family = choosing(fields, family)
     head = head_of(fields, family)
     family, numbers, tables = _sized(fields, family, head, shape)
     if isinstance(family.attention, Shifted):
@@ -147,7 +150,7 @@ _SUMMED = ("convbert", "electra", "roformer")
 """Families whose choices are scored as a summary of the sequence."""
 
 
-def _choosing(fields: Fields, family: Encoder) -> Encoder:
+def choosing(fields: Fields, family: Encoder) -> Encoder:
     """Return the family with a head that scores choices, each a sequence, as it tells classes."""
     if not fields.head.endswith(MULTIPLE):
         return family
@@ -220,14 +223,15 @@ def _sized(
         numbers["e_p"] = fields.size("embedding_size", e)
         if numbers["e_p"] == e and Assumed.PROJECT not in traits.assumed:
             family = family.worded(width="e")
-    family = _headed(fields, family, head)
+    family = headed(fields, family, head)
     tables: Tables = {axis: fields.size(key) for axis, key in traits.tables.items()}
     if fields.family in ROWS:
         tables |= ROWS[fields.family](fields, shape)
-    return family, numbers | _head_numbers(fields, family, head), tables
+    return family, numbers | head_numbers(fields, family, head), tables
 
 
-def _head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
+def head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
+    """Read the sizes of a head."""
     own = family.heads.get(head)
     if isinstance(own, Classes):
         labelled = span_of if head == SPAN else classes_of
@@ -295,7 +299,8 @@ _FOLLOWING = frozenset(
 """Families whose masked head has the activation of their layers."""
 
 
-def _headed(fields: Fields, family: Encoder, head: str) -> Encoder:
+def headed(fields: Fields, family: Encoder, head: str) -> Encoder:
+    """Return the family with its head as the configuration ties and pools it."""
     untied = Assumed.OWN_HEAD in family.traits.assumed
     tied = fields.flag("tie_word_embeddings", default=not untied)
     head = MASKED if head == PAIRED and PAIRED not in family.heads else head

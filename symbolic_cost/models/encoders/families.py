@@ -37,6 +37,7 @@ from symbolic_cost.models.encoders.encoder import (
 from symbolic_cost.models.encoders.layout import LILT
 from symbolic_cost.models.encoders.routed import Routed
 from symbolic_cost.models.encoders.switches import BIASES, EURO_BIASES, NORM_BIAS, entry_norm
+from symbolic_cost.ops.einsum import Call
 
 _PRE = Branch(outcome=Outcome.DROP)
 _SPANS = {MULTIPLE: 1, PAIRED: 2, SPAN: 2}
@@ -263,7 +264,7 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
         "xlnet": replace(
             _BARE,
             words=Words(tables={}, norm=None),
-            attention=replace(Shifted(**vars(ATTENTION)), bias=Bias.NONE),
+            attention=replace(Shifted(**vars(ATTENTION)), bias=Bias.NONE, call=Call.BARE),
             unused={"masked": "one e"},
             traits=Traits(dropouts=("dropout", "dropout")),
         ).headed(MASKED=Predicted()),

@@ -20,7 +20,7 @@ def build(fields: Fields, shape: Shape) -> Model:
     decoder = part_of(fields, "decoder_config")
     decoder.text("model_type", "detr", ("detr",))
     wide, mask = fields.size("fpn_feature_size", 256), fields.size("mask_feature_size", 256)
-    _grouped(fields, "fpn_feature_size", wide)
+    grouped(fields, "fpn_feature_size", wide)
     problem = "2 and more are accepted: a sum over one is no product"
     fields.require(holds=mask > 1, problem=problem, name="mask_feature_size")
     last = len(widths) - 1
@@ -69,29 +69,29 @@ def _fused(wide: int) -> Chain:
     return Chain({"conv": conv, "norm": GROUPS, "act": Activation()})
 
 
-def _grouped(fields: Fields, name: str, width: int) -> None:
+def grouped(fields: Fields, name: str, width: int) -> None:
     """Note channels that the groups of a norm do not divide."""
     problem = "a multiple of 32 is accepted"
     fields.require(holds=width % 32 == 0, problem=problem, name=name)
 
 
-_LEVELS, _POINTS = 3, 4
+LEVELS, _POINTS = 3, 4
 """Maps that are sampled, and places on each."""
 
 
 def second(fields: Fields, shape: Shape) -> Model:
     """Declare a Mask2Former: sampled maps, and queries that see one of them in every layer."""
     backbone, widths = hierarchy(fields)
-    fits = len(widths) == _LEVELS + 1
+    fits = len(widths) == LEVELS + 1
     fields.require(holds=fits, problem="4 stages are accepted", name="backbone_config")
     wide, mask = fields.size("feature_size", 256), fields.size("mask_feature_size", 256)
-    _grouped(fields, "feature_size", wide)
+    grouped(fields, "feature_size", wide)
     width, heads = fields.size("hidden_dim", 256), divided(fields, "num_attention_heads", 8, wide)
     divided(fields, "num_attention_heads", 8, width)
-    layers = {"backbone": backbone, **_sampled(fields, wide, heads)}
+    layers = {"backbone": backbone, **sampled(fields, wide, heads)}
     layers |= {"pixels": Chain({"project": Conv(mask, 1), "put": SetAside("pixels")})}
     projected = fields.flag("enforce_input_projection", default=False) or wide != width
-    for i in range(_LEVELS):
+    for i in range(LEVELS):
         own: Named = {"take": Take(f"level{i}")}
         own |= {"project": Conv(width, 1)} if projected else {}
         own |= {"level": Shifted(), "put": SetAside(f"seen{i}")}
@@ -100,11 +100,11 @@ def second(fields: Fields, shape: Shape) -> Model:
         )
     mlp = perceptron(fields.size("dim_feedforward", 2048), width, function_of(fields))
     number, before = fields.size("num_queries", 100), fields.flag("pre_norm", default=False)
-    ends = _ends(width, mask, 0 if fields.head.endswith("Model") else classes_of(fields) + 1)
+    ends = told(width, mask, 0 if fields.head.endswith("Model") else classes_of(fields) + 1)
     layers |= {"places": Learned(number, width), "put": SetAside("queries")}
     layers |= {"queries": Learned(number, width), "heads": ends}
     for i in range(fields.size("decoder_layers", 10) - 1):
-        level = i % _LEVELS
+        level = i % LEVELS
         sees = Reduced(heads, attended=f"seen{level}", place="queries", place_seen=f"places{level}")
         own = {"seen": sees, "own": Reduced(heads, place="queries"), "mlp": mlp}
         layers[f"layer{i}"] = Chain({"block": block(own, before=before), "heads": ends})
@@ -112,16 +112,16 @@ def second(fields: Fields, shape: Shape) -> Model:
     return pictured(fields, shape, Chain(layers), sides, "cheng-2022")
 
 
-def _sampled(fields: Fields, wide: int, heads: int) -> Named:
+def sampled(fields: Fields, wide: int, heads: int) -> Named:
     """Return the encoder of the last three maps, and the first one fused with the largest."""
-    titles = tuple(f"sampled{i}" for i in range(_LEVELS))
+    titles = tuple(f"sampled{i}" for i in range(LEVELS))
     layers: Named = {}
     for i, title in enumerate(titles):
-        own: Named = {"take": Take(f"map{_LEVELS - i}"), "conv": Conv(wide, 1), "norm": GROUPS}
+        own: Named = {"take": Take(f"map{LEVELS - i}"), "conv": Conv(wide, 1), "norm": GROUPS}
         layers[title] = Chain({**own, "put": SetAside(title)})
     mlp = perceptron(fields.size("encoder_feedforward_dim", 1024), wide, "relu")
-    sampled = Sampled(heads, _LEVELS * _POINTS, place="levels")
-    places: Named = {"places": Chain({"of": Levels(_LEVELS), "put": SetAside("levels")})}
+    sampled = Sampled(heads, LEVELS * _POINTS, place="levels")
+    places: Named = {"places": Chain({"of": Levels(LEVELS), "put": SetAside("levels")})}
     encoder = Repeated(block({"own": sampled, "mlp": mlp}), fields.size("encoder_layers", 6))
     layers |= {"sequence": Sequence(titles), "levels": Fork(places), "encoder": encoder}
     carved: Named = {
@@ -130,7 +130,7 @@ def _sampled(fields: Fields, wide: int, heads: int) -> Named:
     }
     side: Named = {"take": Take("map0"), "conv": Conv(wide, 1, bias=False), "norm": GROUPS}
     fused: Named = {
-        "above": Take(f"level{_LEVELS - 1}"),
+        "above": Take(f"level{LEVELS - 1}"),
         "fit": Enlarged("side"),
         "sum": Plus("side"),
     }
@@ -138,7 +138,8 @@ def _sampled(fields: Fields, wide: int, heads: int) -> Named:
     return {**layers, "levels_again": Fork(carved), "first": Chain(first)}
 
 
-def _ends(width: int, mask: int, classes: int) -> Fork:
+def told(width: int, mask: int, classes: int) -> Fork:
+    """Return what queries tell: masks, and classes if there are any; all of them by one network."""
     vectors = predictor(width, mask, 3, "vectors")
     masks: Named = {"vectors": vectors, "put": SetAside("vectors"), "map": Take("pixels")}
     own: Named = {"masks": Chain({**masks, "masks": Masks(("vectors",))})}
