@@ -77,7 +77,7 @@ def axes_of(walked: Candidates, shape: Shape) -> Axes:
     run, numbers = walked.ways[shape], _numbers(shape, walked.numbers[shape])
     if len(run) == 1:
         return Axes(({}, {}, numbers), (1, 1, len(walked.numbers[shape])))
-    options = numbers_of(run, shape.names, walked.hidden)
+    options = numbers_of(run, shape.names)
     orders = len({way.order for way in run})
     others = len(run) // orders
     along: list[dict[str, Floats]] = [{}, {}]

@@ -134,14 +134,12 @@ class Candidates:
         structures: by shape; what its ways do not have in common is open.
         ways: by shape.
         left_out: how many numbers are of no candidate, by reason.
-        hidden: overlap of the mesh axes that a way does not name: that of the stack.
     """
 
     numbers: Mapping[Shape, Sequence[Numbers]]
     structures: Mapping[Shape, Sequence[Structured]]
     ways: Mapping[Shape, Sequence[Way]]
     left_out: Mapping[str, int]
-    hidden: str = ""
 
     def chosen(self, shape: Shape, structure: Structured, row: int) -> tuple[Structured, Numbers]:
         """Return the structure and the numbers of a row of candidates, ways slowest."""
@@ -179,7 +177,7 @@ def _candidates(space: Space, facts: Facts) -> Candidates:
     for shape, own in every.items():
         rows = len(structures[shape]) * len(numbers[shape])
         left_out[facts.unhosted] += (len(own) - len(run[shape])) * rows
-    return Candidates(numbers, structures, run, +left_out, facts.hidden)
+    return Candidates(numbers, structures, run, +left_out)
 
 
 def _numbers(space: Space, facts: Facts, left_out: Counter[str]) -> dict[Shape, list[Numbers]]:

@@ -218,26 +218,30 @@ def _words(choice: str) -> list[str]:
     return [word.strip() for word in choice.replace(",", "+").split("+") if word.strip()]
 
 
-def numbers_of(run: Sequence[Way], names: Collection[str], hidden: str) -> dict[str, list[float]]:
+USUAL = 2.0
+"""Share of a communication that stands for what the stack and the schedule hide: none is said."""
+
+
+def numbers_of(run: Sequence[Way], names: Collection[str]) -> dict[str, list[float]]:
     """Return the numbers of ways by symbol; one of each.
 
     Args:
         run: the ways.
         names: strategies that split something.
-        hidden: overlap of the mesh axes that a way does not name: that of the stack.
     """
     usual = [name for name in DEGREES if name in names]
-    listed = [_numbers(way, usual, hidden) for way in run]
-    return {name: [one.get(name, 0.0) for one in listed] for name in OPENED}
+    listed = [_numbers(way, usual) for way in run]
+    unsaid = {name: USUAL if name.startswith("hidden ") else 0.0 for name in OPENED}
+    return {name: [one.get(name, other) for one in listed] for name, other in unsaid.items()}
 
 
-def _numbers(way: Way, usual: Sequence[str], hidden: str) -> dict[str, float]:
+def _numbers(way: Way, usual: Sequence[str]) -> dict[str, float]:
     order = [name for name in way.order.split(",") if name] or usual
     numbers = {
         f"inside {one} {other}": float(order.index(one) < order.index(other))
         for one, other in combinations(usual, 2)
     }
-    for word in filter(None, f"{hidden},{way.overlap}".split(",")):
+    for word in filter(None, way.overlap.split(",")):
         mesh, _, answer = word.partition("=")
         numbers[f"hidden {mesh}"] = hidden_share(answer) or 0.0
     return numbers | {f"hosted {name}": 1.0 for name in way.offload.split(",") if name}

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symbolic_cost.algebra import Space, mul
-from symbolic_cost.explore.choices import HOST, OFFLOADED, OPEN, OPENED
+from symbolic_cost.explore.choices import CONTEXT, HOST, OFFLOADED, OPEN, OPENED
 from symbolic_cost.extrema import Choice
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.parallel.degrees import KEY_COPIES
 from symbolic_cost.records import replace
-from symbolic_cost.systems.overlap import partial
+from symbolic_cost.symbols import Active
+from symbolic_cost.systems.overlap import NONE, Overlap, partial
+from symbolic_cost.systems.setting import usually_hidden
 
 
 def opened(setup: Setup, options: Mapping[str, str], space: Space) -> Setup:
@@ -29,7 +31,8 @@ def opened(setup: Setup, options: Mapping[str, str], space: Space) -> Setup:
         methods = replace(methods, strides=_strides(mesh, space))
     if options.get("overlap") == OPEN:
         names = [name for name in (*mesh, HOST) if f"hidden {name}" in OPENED]
-        policies = {name: partial(_term(space, f"hidden {name}")) for name in names}
+        hidden = usually_hidden(methods.stack, setup.trained.pipeline.schedule)
+        policies = {name: partial(_hidden(name, hidden, space)) for name in names}
         methods = replace(methods, overlaps=policies)
     if options.get("offload") == OPEN:
         shares = {name: _term(space, f"hosted {name}") for name in OFFLOADED}
@@ -37,6 +40,13 @@ def opened(setup: Setup, options: Mapping[str, str], space: Space) -> Setup:
     if methods is setup.methods and training is setup.training:
         return setup
     return replace(setup, methods=methods, training=training)
+
+
+def _hidden(name: str, usual: Mapping[str, Overlap], space: Space) -> Expr:
+    """Return the share of a mesh axis's communication that may be hidden: as said, or as usual."""
+    said = _term(space, f"hidden {name}")
+    own = usual.get(name, usual.get("cp", NONE) if name in CONTEXT else NONE)
+    return Choice(Active(said), own.share or Integer(0), said)
 
 
 def _term(space: Space, name: str) -> Expr:

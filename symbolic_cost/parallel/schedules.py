@@ -39,6 +39,8 @@ class Schedule:
         least: fewest microbatches.
         plan: the order of tasks per stage, of (pp, M, chunks).
         chain: the places that a microbatch passes.
+        hidden: communication that a pass of one microbatch hides beside one of another, as in
+            "ep=full".
     """
 
     name: str
@@ -58,6 +60,7 @@ class Schedule:
     multiple: Expr = Integer(1)
     least: Expr = Integer(1)
     chain: Callable[[int, int, int], list[Place]] = orders.straight
+    hidden: str = ""
 
     @property
     def step_time(self) -> Expr:
@@ -188,6 +191,7 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
             multiple=Integer(2),
             least=2 * pp,
             chain=orders.both_ways,
+            hidden="ep=full,pp=full",  # section 3.2.1 of its source
         ),
     }
 )

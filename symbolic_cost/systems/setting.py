@@ -14,6 +14,7 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.groups import arranged
 from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.pipeline import Pipeline
+from symbolic_cost.parallel.schedules import Schedule
 from symbolic_cost.parallel.stages import block_paths
 from symbolic_cost.parallel.states import Precision, precision
 from symbolic_cost.parallel.strategy import Strategy
@@ -23,9 +24,10 @@ from symbolic_cost.records import dataclass, replace
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.methods import Methods
-from symbolic_cost.systems.overlap import overlaps
+from symbolic_cost.systems.overlap import Overlap, overlaps
 from symbolic_cost.systems.pricing import Rates
 from symbolic_cost.systems.routing import EACH, Routing
+from symbolic_cost.systems.stacks import Stack
 from symbolic_cost.systems.times import Timing
 
 
@@ -98,9 +100,7 @@ class Setting:
     def timing(self) -> Timing:
         """How work takes time."""
         rates, runs = self._rates, self.methods.stack
-        hidden = {} if runs is None else overlaps(runs.overlap)
-        if self.divided.pipeline.schedule.name in _IN_TURN:
-            hidden.pop("pp", None)
+        hidden = usually_hidden(runs, self.divided.pipeline.schedule)
         return Timing(
             self.machine.device(self.units) if rates is None else rates.device,
             self.machine.network() if rates is None else rates.network,
@@ -144,6 +144,14 @@ class Setting:
                 kernels(own), runs, self.units, sizes.value, sizes.weight_gradient, blocks
             ),
         )
+
+
+def usually_hidden(runs: Stack | None, plan: Schedule) -> dict[str, Overlap]:
+    """Return what of communication is hidden, by mesh axis, where a job does not say."""
+    hidden = {} if runs is None else overlaps(runs.overlap) | overlaps(plan.hidden)
+    if plan.name in _IN_TURN:
+        hidden.pop("pp", None)
+    return hidden
 
 
 _IN_TURN = ("gpipe", "1f1b")

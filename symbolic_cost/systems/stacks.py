@@ -214,10 +214,15 @@ def usual(machine: Machine | None, shape: Roofline = MAXIMUM) -> str:
     if shape != MAXIMUM or machine is None:
         return ROOFLINE
     if machine.kernels or machine.cluster:
-        return UNKNOWN
+        return _unnamed(machine)
     if machine.name not in machine_names() or not has_kernels(machine):
         return ROOFLINE
-    return UNKNOWN if machine == named_machine(machine.name) else ROOFLINE
+    return _unnamed(machine) if machine == named_machine(machine.name) else ROOFLINE
+
+
+def _unnamed(machine: Machine) -> str:
+    """Return the stack of middle values: of those that XLA compiles where nothing else runs."""
+    return f"{UNKNOWN}-xla" if kind_of(machine) == "tpu" else UNKNOWN
 
 
 def usual_attention(runs: Stack | None) -> str:

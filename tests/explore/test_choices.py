@@ -7,7 +7,7 @@ import symbolic_cost as sc
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.candidates import candidates
-from symbolic_cost.explore.choices import Way, numbers_of, orders, switches, ways
+from symbolic_cost.explore.choices import USUAL, Way, numbers_of, orders, switches, ways
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.flags import megatron_flags, time_command
 from symbolic_cost.explore.search_options import read_choices
@@ -114,11 +114,26 @@ def test_panels_go_alone():
 
 def test_an_order_is_told_by_which_axis_lies_inside():
     ways = [Way(), Way("dp,tp"), Way("", "saved", "tp=partial=0.5")]
-    numbers = numbers_of(ways, ["tp", "dp"], "tp=partial=0.25,dp=full")
+    numbers = numbers_of(ways, ["tp", "dp"])
     assert numbers["inside tp dp"] == [1, 0, 1]
-    assert numbers["hidden tp"] == [0.25, 0.25, 0.5]
-    assert numbers["hidden dp"] == [1, 1, 1]
+    assert numbers["hidden tp"] == [USUAL, USUAL, 0.5]
+    assert numbers["hidden dp"] == [USUAL] * 3
     assert numbers["hosted saved"] == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("stack", "schedule"), [("megatron-core", "1f1b"), ("deepseek", "dualpipe")]
+)
+def test_what_a_way_does_not_say_is_hidden_as_the_job_hides_it(stack, schedule):
+    """Sends between whole stages are waited for, those of DualPipe are not, whoever asks."""
+    base = test_search.small("mixtral-8x7b", stack=stack).bind(n_layers=4, l=512)
+    choose = {"pp": (2,), "ep": (2,), "tp": 1, "cp": 1, "b": 1, "zero": (0,), "recompute": "none"}
+    choose |= {"schedule": schedule, "overlap": ("", "pp=partial=0.5", "pp=full+ep=full")}
+    found = sc.search(base, 4, 16, choose=choose)
+    assert len(found.best) == 3
+    for one in found.best:
+        step, _ = test_search.one_by_one(base, one.structure, one.numbers)
+        assert one.outputs["step"] == pytest.approx(step, rel=1e-9)
 
 
 def test_what_is_found_is_told_and_runs():

@@ -37,7 +37,7 @@ def test_deepseek_v3():
     """61 layers on 16 stages under DualPipe, 2,048 H800; arXiv:2412.19437.
 
     180 thousand GPU hours for 10^12 tokens are 19.9 s of 15,360 sequences of 4096 tokens, which go
-    once to each node (section 3.2.2).
+    once to each node (section 3.2.2); DualPipe hides all-to-alls and sends (3.2.1).
     """
     run = job(
         "deepseek-v3",
@@ -47,11 +47,11 @@ def test_deepseek_v3():
         global_batch=15360,
         schedule="dualpipe",
         precision="fp8-deepseek",
-        overlap="ep=full",
         stack="deepseek",
     )
     assert run.trained.layout == "uneven"
     measured = 180e3 * 3600 / 2048 * 15360 * 4096 / 1e12
     time = run.time()
     assert time.low < measured < time.high
-    assert float(time.step) == pytest.approx(measured, rel=0.25)
+    assert float(time.step) == pytest.approx(measured, rel=0.15)
+    assert "hidden by its passes, unless said otherwise: ep, pp" in time.sheet.notes

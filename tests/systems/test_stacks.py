@@ -66,6 +66,20 @@ def test_a_stack_that_does_not_run_on_a_machine_is_refused():
     assert ROOFLINE in said
 
 
+def test_where_xla_compiles_no_host_issues_op_by_op():
+    """A step is one program there, whatever is named; where nothing is, `unknown-xla` says so."""
+    run = gpt2(system="h100").replace(system="tpu-v5e")
+    assert run.methods.stack.name == "unknown-xla"
+    small = sc.job("resnet-50", "dp=8", system="tpu-v5e", global_batch=64)
+    hosted = small.replace(stack="unknown").time()
+    assert float(small.time().step) < float(hosted.step) / 2
+    assert "host" in hosted.doubt
+    assert "host" not in small.time().doubt
+    assert gpt2(system="h100").methods.stack.name == "unknown"
+    with pytest.raises(InputError, match="stack deepseek runs on gpus"):
+        gpt2(stack="deepseek", system="tpu-v4")
+
+
 def test_a_stack_needs_a_machine_with_kernels():
     with pytest.raises(InputError, match="unknown machine with kernels on record 'symbolic'"):
         gpt2(stack="fsdp", system="symbolic")

@@ -14,6 +14,7 @@ from symbolic_cost.jobs.timed import Timed, ends_of
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.symbols import named, symbol
 from symbolic_cost.systems.chain import derivative_name
+from symbolic_cost.systems.overlap import overlaps
 from symbolic_cost.systems.results import unit_of
 from symbolic_cost.systems.spread import Interval
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS
@@ -126,14 +127,23 @@ def _notes(timed: Timed) -> tuple[str, ...]:
     plan = timed.step.divided.pipeline.schedule
     assumed = plan.meaning.partition("; ")[2]
     own = None if timed.open_symbols else timed.interval
+    hidden = _hidden(timed.setup)
     return (
         scheduled(timed.setup, timed.microbatches),
         *((f"assumed of the bubble: {assumed}",) if assumed else ()),
+        *((f"hidden by its passes, unless said otherwise: {hidden}",) if hidden else ()),
         *timed.warnings,
         stack_note(timed.setup),
         *(() if own is None else interval_notes(own)),
         *header(timed.setup),
     )
+
+
+def _hidden(setup: Setup) -> str:
+    """Return what communication of the job its schedule hides."""
+    methods, mesh = setup.methods, setup.divided.ranks.mesh
+    own = overlaps(setup.trained.pipeline.schedule.hidden) if methods.stack else {}
+    return ", ".join(name for name in own if name in mesh and name not in methods.overlaps)
 
 
 def interval_notes(own: Interval) -> tuple[str, ...]:
