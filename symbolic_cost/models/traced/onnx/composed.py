@@ -1,5 +1,7 @@
 """Operators of ai.onnx that others of it compose."""
 
+from fractions import Fraction
+
 from symbolic_cost.models.traced.onnx.file import Call
 from symbolic_cost.models.traced.onnx.rewriting import Rewriting, rewrites
 
@@ -10,7 +12,7 @@ def across_channels(w: Rewriting, call: Call) -> None:
     x, size = call.inputs[0], call.attributes["size"]
     alpha, beta, bias = (
         w.number(call.attributes.get(name, usual))
-        for name, usual in (("alpha", 0.0001), ("beta", 0.75), ("bias", 1.0))
+        for name, usual in (("alpha", Fraction(1, 10_000)), ("beta", Fraction(3, 4)), ("bias", 1))
     )
     axis, before = w.integers(1), (size - 1) // 2
     squares = w.write("Unsqueeze", w.write("Mul", x, x), axis)

@@ -7,6 +7,7 @@ of the network itself does.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import TypeAlias
 
 from symbolic_cost.errors import InputError
@@ -110,10 +111,10 @@ class Rewriting:
         self.stored[name] = Stored(name, (len(numbers),), _INTEGER, numbers)
         return name
 
-    def number(self, value: float) -> str:
+    def number(self, value: float | Fraction) -> str:
         """Return a constant of one number."""
         name = f"/number {value}"  # a slash: no name of a module
-        self.stored[name] = Stored(name, (), _FLOAT, (value,))
+        self.stored[name] = Stored(name, (), _FLOAT, (float(value),))
         return name
 
     def sums(self, name: str, other: str, to: str = "") -> str:
