@@ -162,20 +162,11 @@ class _Rules:
         )
 
     def _guarded(self, name: str, value: object, general: str = "") -> object:
-        if not isinstance(value, Iterator):
+        if not isinstance(value, Iterator | range | Mapping):
             return value
         hint = self._hints[1].get(name if name in self._known else general)
-        hints = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        item = next((get_args(one)[0] for one in hints if get_origin(one) is Iterable), None)
-        return value if item is None else self._items(name, value, item)
-
-    def _items(self, name: str, items: Iterator[object], hint: Any) -> Iterator[object]:  # noqa: ANN401
         title = self._function.__qualname__.removesuffix(".__init__")
-        for item in items:
-            if not accepts(hint, item):
-                said = f"{quote(item)}: {described(hint)} is accepted"
-                raise InputError(f"{title}: {name} yields {said}")
-            yield item
+        return _guarded(f"{title}: {name}", value, hint)
 
     def _problem(self, name: str, value: object, general: str = "") -> str:
         """Say why an argument is refused; nothing if it is not."""
@@ -193,6 +184,47 @@ class _Rules:
         if _by_type(hint, value):
             known.add(type(value))
         return ""
+
+
+MOST_ITEMS = 1_000_000
+"""Items of an argument; more of them are taken for a mistake, as an iterator without end."""
+
+
+def _guarded(name: str, value: object, hint: Any) -> object:  # noqa: ANN401 - any annotation
+    """Return what has no end, or may have none, as an iterator that refuses it."""
+    hints = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = {get_origin(one): get_args(one) for one in hints}
+    if isinstance(value, Mapping):
+        inner = kinds.get(Mapping, (Any, Any))[1]
+        guarded = {key: _guarded(name, one, inner) for key, one in value.items()}
+        return value if all(guarded[key] is one for key, one in value.items()) else guarded
+    if not isinstance(value, Iterator | range) or Iterable not in kinds:
+        return value
+    if isinstance(value, range) and not value[MOST_ITEMS : MOST_ITEMS + 1]:
+        return value
+    return _items(name, iter(value), kinds[Iterable][0])
+
+
+def _items(name: str, items: Iterator[object], hint: Any) -> Iterator[object]:  # noqa: ANN401
+    """Yield items, each of which an annotation accepts, and not more than anybody means."""
+    known = set[type]()
+    for place, item in enumerate(items):
+        if type(item) not in known:
+            if not accepts(hint, item):
+                raise InputError(f"{name} yields {quote(item)}: {described(hint)} is accepted")
+            known |= {type(item)} if _by_type(hint, item) else set()
+        if place > MOST_ITEMS:
+            raise InputError(f"{name} has more than {MOST_ITEMS:,} items")
+        yield item
+
+
+def few(name: str, items: Iterable[object]) -> tuple[Any, ...]:
+    """Return items as a tuple.
+
+    Raises:
+        InputError: more of them than anybody means.
+    """
+    return tuple(_items(name, iter(items), object))
 
 
 class _Named(EnumType):

@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from fractions import Fraction
+from itertools import count, repeat
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from symbolic_cost.jobs.build import Options
 from symbolic_cost.symbols import b, e, l
 
 TABLE = sc.cost("gpt")
+RUNS = [{"N": n, "D": n * d, "loss": 2 + 1 / n + 1 / d} for n in (8, 9, 11) for d in (2, 3, 5)]
 OP = sc.einsum("fc", "x[b e], *w[e f] -> y[b f]")
 PART = sc.fragment("block", (OP,))
 PLACEMENT = sc.Placement({"tp": 2}, {"f": ("tp",)})
@@ -428,6 +430,30 @@ def test_every_parameter_of_every_public_name_is_tried():
         (
             lambda: sc.Model("m", [PART], {}),
             "...: a tuple of Part is accepted",
+        ),
+        (
+            lambda: sc.job("gpt2", offload=repeat("saved")),
+            "job: offload has more than 1,000,000 items",
+        ),
+        (
+            lambda: sc.search("gpt2", 8, 8, system="h100", choose={"tp": count(1)}),
+            "search: choose has more than 1,000,000 items",
+        ),
+        (
+            lambda: sc.search("gpt2", 8, 8, system="h100", choose={"tp": range(1, 10**12)}),
+            "search: choose has more than 1,000,000 items",
+        ),
+        (
+            lambda: sc.fit("gpt2", 2, system="h100", symbols=repeat("l")),
+            "fit: symbols has more than 1,000,000 items",
+        ),
+        (
+            lambda: sc.flops_per_token("gpt2").batch(range(1, 10**12)),
+            "a batch has more than 1,000,000 items",
+        ),
+        (
+            lambda: sc.laws.fit("chinchilla", RUNS, resampled=10**9),
+            "resampled = 1000000000: above 0, and from 0 to 10000",
         ),
         (lambda: sc.fragment("a", iter([OP, 1])), "fragment: ops yields 1: Op is accepted"),
         (sc.plain, "plain() missing 1 required positional argument: 'expr'"),

@@ -53,7 +53,7 @@ def search(
         raise click.UsageError("Missing option '--global-batch'.")
     problems = Problems()
     if top < 1:  # said before anything is derived
-        problems.texts.append(f"--top {top}: a positive integer is accepted")
+        problems.texts.append(f"top = {top}: a positive integer is accepted")
     problems.attempt(looked_up, "objective", objective, OBJECTIVES)
     base, chosen = of.subject(problems, None if proves else (gpus, batch), conventions=conventions)
     varied = named(vary, problems)

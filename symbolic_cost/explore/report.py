@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from symbolic_cost.checking import checked
 from symbolic_cost.emit import report as page
-from symbolic_cost.emit.files import write_whole
+from symbolic_cost.emit.files import check_target, write_whole
 from symbolic_cost.emit.report import Figure, Written
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.explore.report_chapters import Wait, chapters, fullest, waits_of
@@ -64,6 +64,7 @@ def check_path(path: str) -> None:
     """Refuse a file that is neither a page nor Markdown."""
     if PurePath(path).suffix.lower() not in _WRITERS:
         raise InputError(f"-o {quote(path)}: a report is .html or .md")
+    check_target(path)
 
 
 @checked

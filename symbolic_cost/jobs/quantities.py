@@ -22,7 +22,7 @@ from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import b, dp, dr, ep
+from symbolic_cost.symbols import b, dp, dr, ep, v
 from symbolic_cost.units import Unit, human
 
 _OWN = {"memory": Unit.BYTE, "step": Unit.SECOND}
@@ -127,9 +127,10 @@ def moves_microbatches(run: Job, by: str) -> bool:
 
 
 def is_made_anew(it: Quantity, by: str) -> bool:
-    """Tell whether another size makes another job: microbatches, degrees of a step, ops."""
+    """Tell whether another size makes another job: microbatches, chunks, degrees of a step, ops."""
     degree = it.name == "step" and by in it.run.strategy.symbols()
-    return degree or by in it.run.model.fixed or moves_microbatches(it.run, by)
+    chunks = by == v.name and by in it.run.values and it.name in _OWN
+    return degree or chunks or by in it.run.model.fixed or moves_microbatches(it.run, by)
 
 
 def refuse_moved(by: str, *quantities: Quantity) -> None:

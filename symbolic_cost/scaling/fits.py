@@ -96,6 +96,10 @@ class Fit:
         return {name: (here[name], float(one)) for name, one in zip(here, spread, strict=True)}
 
 
+MOST_RESAMPLED = 10_000
+"""Fits to resampled runs: about a minute."""
+
+
 def fit(
     law: Law,
     runs: Runs,
@@ -108,10 +112,13 @@ def fit(
     """Fit a law to runs.
 
     Raises:
-        InputError: SciPy is not installed, or nothing converges.
+        InputError: SciPy is not installed, nothing converges, or a number that is not accepted.
     """
     import numpy as np
 
+    if not (delta > 0 and 0 <= resampled <= MOST_RESAMPLED):
+        accepted = f"above 0, and from 0 to {MOST_RESAMPLED}, are accepted"
+        raise InputError(f"delta = {delta:g}, resampled = {resampled}: {accepted}")
     problem = Problem(law, runs, delta, method)
     best = problem.solved(problem.starts())
     covariance, condition = problem.spread(best)

@@ -222,7 +222,7 @@ def test_a_launch_problem_names_what_the_user_wrote(tmp_path, monkeypatch):
         ("search gpt3-175b --gpus 8 --global-batch 8 -o missing/a.csv", "directory"),
         ("search gpt3-175b --gpus 8 --global-batch 8 --format pdf", "unknown format 'pdf'"),
         ("search gpt3-175b --gpus 8 --global-batch 8 --objective stp", "unknown objective 'stp'"),
-        ("search gpt3-175b --gpus 8 --global-batch 8 --top 0", "--top 0"),
+        ("search gpt3-175b --gpus 8 --global-batch 8 --top 0", "top = 0"),
     ],
 )
 def test_what_is_refused_anyway_is_refused_before_anything_is_derived(line, said, monkeypatch):

@@ -78,7 +78,7 @@ REFUSED = [
     (f"table gpt --set l={HUGE}", "an integer of 100 bits", "an integer from 1"),
     (f"table gpt --set l={'9' * 80}", "is not an assignment", "NAME=INTEGER"),
     ("mfu gpt2 --tokens-per-second 1e30", "h100 computes at most", "gpus says"),
-    ("search gpt2 --gpus 8 --global-batch 8 --top 0", "--top 0", "a positive integer"),
+    ("search gpt2 --gpus 8 --global-batch 8 --top 0", "top = 0", "a positive integer"),
     # symbols and values that nothing reads
     ("optimum gpt2 --of params --in l", "params of this job does not depend on l", ""),
     ("optimum gpt2 --of memory --in dp --global-batch 8", "does not depend on dp", ""),

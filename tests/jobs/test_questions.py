@@ -84,6 +84,16 @@ def test_best_degree_of_a_step_looks_at_jobs_of_their_own():
         solve("step <= 20 s", job, "pp")
 
 
+def test_best_chunks_of_a_job_that_has_some():
+    """Chunks that are a number stand in no formula: jobs of their own are looked at."""
+    numbers = {"b": 1, "v": 2, "M": 4}
+    run = sc.job("gpt2", "pp=2", numbers, schedule="interleaved", system="h100")
+    best = best_size(run, "memory", "v", range(1, 7))
+    assert best.value == min(run.bind(v=n).memory().peak for n in (1, 2, 3, 6))
+    with pytest.raises(InputError, match="flops of this job does not depend on v"):
+        best_size(run, "flops", "v", range(1, 7))
+
+
 def test_best_size_in_closed_form():
     job = sc.job("gpt3-175b", "tp", {"b": 1})
     found = best_size(job, "saved", "m1", range(1, 13))

@@ -6,13 +6,14 @@ of its axes; a convention says which classes count. Nothing is written per famil
     6 V e (head) + 6 n_layers (weights of products) + 12 n_layers h q min(s, W)
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property, partial
 
 from sympy import Add, Expr, Mul, Symbol
 
-from symbolic_cost.checking import is_count
+from symbolic_cost.checking import few, is_count
 from symbolic_cost.conventions.per_token import TokenConventions, token_conventions
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError, quote, refuse, unknown
@@ -70,13 +71,12 @@ class TokenFlop(NotebookTable):
         Raises:
             InputError: no lengths, or one that is no positive integer.
         """
-        chosen = tuple(lengths)
+        chosen = few("a batch", lengths)
         wrong = [one for one in chosen if not is_count(one)]
         if wrong or not chosen:
             said = ", ".join(map(quote, wrong)) or "none"
             raise InputError(f"lengths of sequences: {said}: positive integers are accepted")
-        times = {one: chosen.count(one) for one in dict.fromkeys(chosen)}
-        return Add(*(Mul(count, one, self.at(one)) for one, count in times.items()))
+        return Add(*(Mul(count, one, self.at(one)) for one, count in Counter(chosen).items()))
 
 
 def _of_length(name: str, numbers: Mapping[str, int | Fraction]) -> Model:
