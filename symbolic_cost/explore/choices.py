@@ -179,9 +179,7 @@ def _hidden(text: str, names: Collection[str]) -> str:
     own = next((name for name in CONTEXT if name in names), "cp")
     pairs = (word.partition("=") for word in _words(text))
     said = {(own if mesh == "cp" else mesh): answer for mesh, _, answer in pairs}
-    return ",".join(
-        f"{mesh}={answer}" for mesh, answer in said.items() if mesh in names and answer != "none"
-    )
+    return ",".join(f"{mesh}={answer}" for mesh, answer in said.items() if mesh in names)
 
 
 _PLAIN = re.compile(r"none|full|partial=0\.[0-9]+", re.ASCII)

@@ -125,12 +125,19 @@ def test_an_order_is_told_by_which_axis_lies_inside():
     ("stack", "schedule"), [("megatron-core", "1f1b"), ("deepseek", "dualpipe")]
 )
 def test_what_a_way_does_not_say_is_hidden_as_the_job_hides_it(stack, schedule):
-    """Sends between whole stages are waited for, those of DualPipe are not, whoever asks."""
+    """Sends between whole stages are waited for, those of DualPipe are not, whoever asks.
+
+    That nothing is hidden on an axis is said as well.
+    """
     base = test_search.small("mixtral-8x7b", stack=stack).bind(n_layers=4, l=512)
     choose = {"pp": (2,), "ep": (2,), "tp": 1, "cp": 1, "b": 1, "zero": (0,), "recompute": "none"}
-    choose |= {"schedule": schedule, "overlap": ("", "pp=partial=0.5", "pp=full+ep=full")}
+    choose |= {
+        "schedule": schedule,
+        "overlap": ("", "pp=partial=0.5", "pp=full+ep=full", "ep=none"),
+    }
     found = sc.search(base, 4, 16, choose=choose)
-    assert len(found.best) == 3
+    assert len(found.best) == 4
+    assert len({one.outputs["step"] for one in found.best}) > 2
     for one in found.best:
         step, _ = test_search.one_by_one(base, one.structure, one.numbers)
         assert one.outputs["step"] == pytest.approx(step, rel=1e-9)
