@@ -162,6 +162,24 @@ def resized(run: Job, by: str, size: int) -> Job:
     return run.replace(numbers={**run.numbers, by: size})
 
 
+def of_one(it: Quantity, by: str) -> Fraction | None:
+    """Return a quantity where a degree is one, which is none: ops of other kinds and no sends.
+
+    None for what is no degree, and where that job is not legal.
+    """
+    if by not in it.run.strategy.symbols():
+        return None
+    try:
+        own = resized(it.run, by, 1)
+        if not is_legal(own, own.values):
+            return None
+        if it.name in COSTS and named_cost(it.name).total(own.rows) == 0:
+            return Fraction(0)
+        return Fraction(quantity(own, it.name).at())
+    except InputError:
+        return None
+
+
 def fuller(it: Quantity, by: str, size: int) -> Iterator[str]:
     """Say which stage of the pipeline holds more than that of which a memory is."""
     run = it.run
