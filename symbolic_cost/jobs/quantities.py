@@ -56,6 +56,21 @@ class Quantity:
         slopes = self._slopes[by].exact({**self.values, **sizes})
         return next(iter(slopes.values()))
 
+    def exactly(self, by: str, size: int) -> Fraction:
+        """Return the exact number at a size; a degree of one is none, as in a job of its own."""
+        lone = self.lone(by) if size == 1 else None
+        return Fraction(self.at(**{by: size})) if lone is None else lone
+
+    def lone(self, by: str) -> Fraction | None:
+        """Return the number where a degree is one; None of what is no degree, or not legal."""
+        if by not in self._ones:
+            self._ones[by] = _of_one(self, by)
+        return self._ones[by]
+
+    @cached_property
+    def _ones(self) -> dict[str, Fraction | None]:
+        return {}
+
     @cached_property
     def _slopes(self) -> dict[str, Program]:
         return {}
@@ -162,7 +177,7 @@ def resized(run: Job, by: str, size: int) -> Job:
     return run.replace(numbers={**run.numbers, by: size})
 
 
-def of_one(it: Quantity, by: str) -> Fraction | None:
+def _of_one(it: Quantity, by: str) -> Fraction | None:
     """Return a quantity where a degree is one, which is none: ops of other kinds and no sends.
 
     None for what is no degree, and where that job is not legal.

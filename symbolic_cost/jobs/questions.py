@@ -26,7 +26,6 @@ from symbolic_cost.jobs.quantities import (
     is_legal,
     is_made_anew,
     moves_microbatches,
-    of_one,
     quantity,
     refuse_moved,
     resized,
@@ -220,7 +219,7 @@ def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
     if missing:
         return Best(it, variable.name, closed, refused, None, None, 0, None)
     legal = [n for n in candidates if it.legal(variable.name, n)]
-    lone = of_one(it, variable.name) if 1 in candidates and 1 not in legal else None
+    lone = it.lone(variable.name) if 1 in candidates and 1 not in legal else None
     if not legal and lone is None:
         raise InputError(f"no {variable.name} from {candidates[0]} to {candidates[-1]} is legal")
     tried = len(legal) + (lone is not None)
