@@ -117,7 +117,7 @@ class Solved(NotebookTable):
         """The nearest to the integer that every condition allows."""
         if self.integer is None:
             return None
-        one, two = (Fraction(self.of.at(**{self.by: size})) for size in (1, 2))
+        one, two = (self.of.exactly(self.by, size) for size in (1, 2))
         return _legal(self.of, self.by, self.integer, down=two >= one)
 
     @cached_property
@@ -136,7 +136,7 @@ class Solved(NotebookTable):
     def sheet(self) -> Sheet:
         """Tabulate formula, integers, what binds and the derivative."""
         unit, by = self.of.unit, self.by
-        one = Fraction(self.of.at(**{by: 1}))
+        one = self.of.exactly(by, 1)
         least = human(one, unit)
         rows: list[tuple[Cell, ...]] = []
         formula, refused = self._root
@@ -152,7 +152,7 @@ class Solved(NotebookTable):
         side = f"{'last' if met else 'first'} integer"
         for name, size in ((side, self.integer), ("legal", self.legal)):
             if size is not None and not whole:
-                value = human(Fraction(self.of.at(**{by: size})), unit)
+                value = human(self.of.exactly(by, size), unit)
                 rows.append((f"{name} {by}", None, size, f"{How.SEARCH.value}: {value}"))
         if self.integer is not None and self.legal is None and not whole:
             rows.append((f"legal {by}", None, "none", "degrees divide no size on that side"))
@@ -222,7 +222,7 @@ def _integer(it: Quantity, asked: Question, by: str) -> int | None:
     """Return the last integer that meets the bound, on the side that the sign asks for."""
 
     def meets(size: int) -> bool:
-        return asked.meets(Fraction(it.at(**{by: size})))
+        return asked.meets(it.exactly(by, size))
 
     if meets(1):
         return last_within(lambda size: 0 if meets(size) else 1, 0)
@@ -233,7 +233,8 @@ def _legal(it: Quantity, by: str, size: int, *, down: bool) -> int | None:
     """Return the nearest legal size: not above the bound for what grows, else not below."""
     size = min(size, it.run.most(by) or size) if down else size
     steps = range(size, max(0, size - _STEPS), -1) if down else range(size, size + _STEPS)
-    return next((one for one in steps if it.legal(by, one)), None)
+    legal = (one for one in steps if it.legal(by, one) or (one == 1 and it.lone(by) is not None))
+    return next(legal, None)
 
 
 def _closed(

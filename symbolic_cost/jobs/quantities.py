@@ -56,6 +56,21 @@ class Quantity:
         slopes = self._slopes[by].exact({**self.values, **sizes})
         return next(iter(slopes.values()))
 
+    def exactly(self, by: str, size: int) -> Fraction:
+        """Return the exact number at a size; a degree of one is none, as in a job of its own."""
+        lone = self.lone(by) if size == 1 else None
+        return Fraction(self.at(**{by: size})) if lone is None else lone
+
+    def lone(self, by: str) -> Fraction | None:
+        """Return the number where a degree is one; None of what is no degree, or not legal."""
+        if by not in self._ones:
+            self._ones[by] = _of_one(self, by)
+        return self._ones[by]
+
+    @cached_property
+    def _ones(self) -> dict[str, Fraction | None]:
+        return {}
+
     @cached_property
     def _slopes(self) -> dict[str, Program]:
         return {}
@@ -173,6 +188,24 @@ def resized(run: Job, by: str, size: int) -> Job:
     if by in run.strategy.bindings():
         return run.replace(strategy=run.strategy.resized(by, size))
     return run.replace(numbers={**run.numbers, by: size})
+
+
+def _of_one(it: Quantity, by: str) -> Fraction | None:
+    """Return a quantity where a degree is one, which is none: ops of other kinds and no sends.
+
+    None for what is no degree, and where that job is not legal.
+    """
+    if by not in it.run.strategy.symbols():
+        return None
+    try:
+        own = resized(it.run, by, 1)
+        if not is_legal(own, own.values):
+            return None
+        if it.name in COSTS and named_cost(it.name).total(own.rows) == 0:
+            return Fraction(0)
+        return Fraction(quantity(own, it.name).at())
+    except InputError:
+        return None
 
 
 def fuller(it: Quantity, by: str, size: int) -> Iterator[str]:

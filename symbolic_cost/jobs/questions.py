@@ -220,14 +220,18 @@ def best_size(run: Job, of: str, by: str, candidates: range) -> Best:
     if missing:
         return Best(it, variable.name, closed, refused, None, None, 0, None)
     legal = [n for n in candidates if it.legal(variable.name, n)]
-    if not legal:
+    lone = it.lone(variable.name) if 1 in candidates and 1 not in legal else None
+    if not legal and lone is None:
         raise InputError(f"no {variable.name} from {candidates[0]} to {candidates[-1]} is legal")
-    places = range(len(legal))
-    place, _ = least_integer(lambda n: it.at(**{variable.name: legal[n]}), places)
+    tried = len(legal) + (lone is not None)
+    legal = legal or [1]  # the lone one alone
+    place, _ = least_integer(lambda n: it.at(**{variable.name: legal[n]}), range(len(legal)))
     sizes = {variable.name: legal[place]}
-    slope = Fraction(it.slope(variable.name, **sizes))
     value = Fraction(it.at(**sizes))
-    return Best(it, variable.name, closed, refused, legal[place], value, len(legal), slope)
+    if lone is not None and (tried == 1 or lone <= value):
+        return Best(it, variable.name, closed, refused, 1, lone, tried, None)
+    slope = Fraction(it.slope(variable.name, **sizes))
+    return Best(it, variable.name, closed, refused, legal[place], value, tried, slope)
 
 
 def _rebuilt(run: Job, it: Quantity, by: str, candidates: range) -> Best:

@@ -103,6 +103,27 @@ def test_best_size_in_closed_form():
     assert How.CLOSED.value == "closed form"
 
 
+@pytest.mark.parametrize(
+    ("of", "least", "looked_at"), [("comm", 1, 5), ("memory", 6, 5), ("saved", 6, 5)]
+)
+def test_a_degree_of_one_is_among_the_candidates(of, least, looked_at):
+    """One rank sends nothing: of 1, 2, 3, 4 and 6 ranks it is the best for what is sent."""
+    job = sc.job("gpt2", "tp", {"b": 1, "l": 128, "M": 1})
+    found = best_size(job, of, "m1", range(1, 9))
+    assert (found.integer, found.evaluations) == (least, looked_at)
+    own = sc.job("gpt2", f"tp={least}", {"b": 1, "l": 128, "M": 1})
+    assert of != "saved" or found.value == own.total("saved")
+    assert of != "comm" or found.value == 0
+
+
+def test_bounds_are_met_by_one_rank_as_a_job_of_one_does():
+    """The first of several stages lacks the head, which one stage has."""
+    job = sc.job("llama-3-8b", "pp", {"b": 1, "l": 4096, "M": 8})
+    assert solve("memory <= 150 GiB", job, "pp").integer == 2
+    sent = solve("comm <= 1 MB", sc.job("gpt2", "tp", {"b": 1, "l": 128}), "m1")
+    assert (sent.integer, sent.legal) == (1, 1)
+
+
 def test_sensitivities_and_dominance_of_a_job():
     job = sc.job("llama-3-8b", "tp=8,sp", {"b": 1})
     found = elasticities(job, ("flops", "memory"))
