@@ -179,8 +179,8 @@ def export_member(
     return fixed
 
 
-_OF_OBJECTS = ("Detection", "InstanceSegmentation", "UniversalSegmentation")
-"""Heads that give two results: classes, and boxes or masks."""
+_OF_OBJECTS = ("Detection", "InstanceSegmentation", "UniversalSegmentation", "SamModel")
+"""Classes that give two results: classes or scores, and boxes or masks."""
 
 
 class _Result(torch.nn.Module):
