@@ -160,20 +160,27 @@ def configuration(base: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str
     return kept | marked | lists | numbers
 
 
-def export_member(path: Path, config: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
-    """Write the graph of a configuration, and its fields beside it."""
+def export_member(
+    path: Path, config: Mapping[str, Any], sizes: Mapping[str, int], *, lengths: bool = True
+) -> dict[str, int]:
+    """Write the graph of a configuration, its fields beside it; return lengths that are fixed."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     model = _network(config).eval()
     given = _inputs(model)
     values, shapes = zip(*given.values(), strict=True)
+    fixed = {}
+    if not lengths:
+        fixed = {dims[1].__name__: one.shape[1] for one, dims in given.values() if 1 in dims}
+        shapes = tuple({0: dims[0]} for dims in shapes)
     result = _Result(model, tuple(given))
     save(export(result, values, dynamic_shapes=(shapes,), strict=False), path)
     path.with_suffix(".json").write_text(json.dumps(dict(sizes)))
+    return fixed
 
 
-_OF_OBJECTS = ("Detection", "InstanceSegmentation", "UniversalSegmentation")
-"""Heads that give two results: classes, and boxes or masks."""
+_OF_OBJECTS = ("Detection", "InstanceSegmentation", "UniversalSegmentation", "SamModel")
+"""Classes that give two results: classes or scores, and boxes or masks."""
 
 
 class _Result(torch.nn.Module):
