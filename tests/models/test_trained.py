@@ -145,6 +145,24 @@ def test_a_mask_that_values_make_learns_through_the_scores(learns, trained, flop
     assert (counts["params_trained"], counts["flops_train"]) == (trained, flop)
 
 
+HRM = {"model_type": "hrm_text", "vocab_size": 1024, "hidden_size": 64, "head_dim": 16}
+HRM |= {"intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
+
+
+@pytest.mark.parametrize(
+    ("learns", "trained", "flop"),
+    [
+        ("head", 65536, 53616640),
+        ("mlp", 73728, 93045760),
+        ("all-but:embedding", 221184, 112838656),
+    ],
+)
+def test_turns_without_gradients_run_forward_alone(learns, trained, flop):
+    """The numbers are those of PyTorch for 2 sequences of 17 tokens."""
+    counts = count(HRM, 2, 17, train=learns)
+    assert (counts["params_trained"], counts["flops_train"]) == (trained, flop)
+
+
 def test_a_parameter_of_an_einsum_is_no_linear_layer():
     """Of XLNet's layers the perceptron alone has linear ones, as Transformers makes them."""
     config = {"model_type": "xlnet", "vocab_size": 101, "d_model": 48, "n_layer": 2, "n_head": 4}

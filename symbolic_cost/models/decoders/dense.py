@@ -206,6 +206,13 @@ DENSE_DECODERS: Mapping[str, Decoder] = {
     ),
     "helium": Decoder(reads=Reads({**BIASES, **INPUT_BIAS})),
     **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_vl_text"), Decoder(NORMED, reads=Reads(BIAS))),
+    "hrm_text": Decoder(
+        replace(ATTENTION, gate=Gate.QUERY),
+        tokens=Tokens(steps=Entry.SCALE),
+        branch=Branch(Norm.RMS_BARE),
+        habits=Habit.NONE,
+        reads=Reads(BIASES, head_width=128),
+    ),
     "internlm2": Decoder(reads=Reads({"bias": attention_bias})),
     "hyperclovax": Decoder(
         tokens=Tokens(steps=Entry.SCALE),

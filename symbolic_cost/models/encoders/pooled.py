@@ -201,7 +201,7 @@ def funnel(fields: Fields, shape: Shape) -> Model:
     kind = fields.text("attention_type", "relative_shift", ("relative_shift", "factorized"))
     fields.text("pooling_type", "mean", ("mean", "max"))
     head, numbers = head_of(fields, family), _numbers(fields)
-    odd = kind == "factorized" and numbers["e"] % 2 == 1
+    odd = numbers["e"] % 2 == 1  # waves are sines and cosines, half each
     fields.require(holds=not odd, problem="an even width is accepted", name="hidden_size")
     way = Way.FACTORIZED if kind == "factorized" else Way.NONE
     family = headed(fields, family.attended(way=way), head)
