@@ -45,7 +45,7 @@ def optimum(
 
     For example: symbolic-cost optimum gpt3-175b --of comm --in m1 --strategy tp,sp --set b=1
     """
-    from symbolic_cost.jobs.questions import best_size
+    from symbolic_cost.jobs.best_size import best_size
     from symbolic_cost.numeric.assignments import integers
 
     candidates = integers(span)

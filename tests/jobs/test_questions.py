@@ -10,9 +10,9 @@ from symbolic_cost.analysis.inverse import How
 from symbolic_cost.cli import main
 from symbolic_cost.errors import InputError
 from symbolic_cost.explore.solve import question, solve
+from symbolic_cost.jobs.best_size import best_size
 from symbolic_cost.jobs.header import header
 from symbolic_cost.jobs.questions import (
-    best_size,
     crossing,
     dominating,
     elasticities,
