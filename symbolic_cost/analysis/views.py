@@ -125,7 +125,8 @@ def formed(expr: Expr, form: str) -> tuple[Expr, str]:
         return expanded(expr), "multiplied out"
     if form == "as-derived":
         return expr, "as the derivation wrote it, one group per count"
-    if kind in ("by", "leading", "relative") and name and symbol(name) not in expr.free_symbols:
+    asked = kind in ("by", "leading", "relative") and name
+    if asked and expr != 0 and symbol(name) not in expr.free_symbols:
         raise InputError(f"form {quote(form)}: the formula has no {symbol(name)}")
     if kind == "by" and name:
         return collected(expr, symbol(name)), f"by powers of {symbol(name)}"

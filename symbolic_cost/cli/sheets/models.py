@@ -20,6 +20,7 @@ from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
+from symbolic_cost.symbols import l as length
 from symbolic_cost.units import Unit, human
 
 
@@ -49,7 +50,7 @@ def recipe_sheet(recipe: Recipe) -> Sheet:
         for name, value in values.items()
     ]
     if recipe.config:
-        shortest = {"l": recipe.run.get("sequence", 1)}  # weights do not depend on it
+        shortest = {length.name: recipe.run.get("sequence", 1)}  # weights do not depend on it
         model = of_length(recipe.model, shortest)
         params = bind(cost(model, MODEL_FLOP).total("parameter"), model.bindings)
         rows.append(("parameters", str(params), "derived"))

@@ -19,6 +19,7 @@ from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.models.token_flop.per_token import TokenFlop, flops_per_token
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import in_glossary_order
+from symbolic_cost.symbols import l as length
 from symbolic_cost.units import Unit
 
 
@@ -74,8 +75,9 @@ def batch_sheet(
 ) -> Sheet:
     """Tabulate the FLOP of a ragged batch under conventions."""
     chosen = tuple(lengths)
-    if "l" in numbers:
-        raise InputError(f"l = {numbers['l']} is not read: the batch has {len(chosen)} lengths")
+    if length.name in numbers:
+        told = f"{length.name} = {numbers[length.name]} is not read"
+        raise InputError(f"{told}: the batch has {len(chosen)} lengths")
     rows: list[tuple[Cell, ...]] = []
     notes: tuple[str, ...] = ()
     for rule in chosen_conventions(names):
