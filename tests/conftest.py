@@ -1,12 +1,20 @@
 """Hypothesis profiles, registrations for one test, and the skip of LaTeX tests without LaTeX."""
 
+import gc
 import os
 import shutil
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("default", deadline=None, max_examples=30)
+# As commands have it: SymPy makes objects that live to the end, and with Python's own 700 a tenth
+# of the time goes into looking for cycles among them.
+gc.set_threshold(100_000, 20, 100)
+
+# How long a draw takes says how busy the machine is, as a deadline would.
+settings.register_profile(
+    "default", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile(
     "ci", settings.get_profile("default"), derandomize=True, database=None, print_blob=True
 )

@@ -15,7 +15,10 @@ from symbolic_cost.cache import read_bytes, write_bytes
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not copied here")
 
-LINE = "search gpt2 --system h100 --gpus 8 --global-batch 16 --choose cp=1"
+LINE = (
+    "search gpt2 --system h100 --gpus 8 --global-batch 16 --choose cp=1 --choose pp=1 "
+    "--choose zero=0,1"
+)
 LONG = "search llama-3-70b --system h100 --gpus 256 --global-batch 512"
 EVERY = (
     "search gpt3-175b --system h100 --gpus 64 --global-batch 64 --choose cp=1 --choose zero=0,1 "

@@ -23,6 +23,7 @@ def errors(made, table):
     return errors_of([g.predicted for g in guesses], [g.measured for g in guesses])
 
 
+@pytest.mark.slow  # what its tables say of peaks and steps is tested by tests that are not
 def test_prints_the_approved_output(made):
     assert made["report"]() == (FOLDER / "output.md").read_text(encoding="utf-8")
 
