@@ -25,10 +25,10 @@ demo: $(STAMP)
 	@$(VENV)/bin/symbolic-cost reproduce transformer-tables --formulas
 
 test: $(STAMP)
-	@$(VENV)/bin/python -m pytest -q -n 2 -m 'not slow'
+	@$(VENV)/bin/python -m pytest -q -n 2 --dist worksteal -m 'not slow'
 
 test-slow: $(STAMP)
-	@$(VENV)/bin/python -m pytest -q -n 2 -m slow
+	@$(VENV)/bin/python -m pytest -q -n 2 --dist worksteal -m slow
 
 test-all: test test-slow
 
