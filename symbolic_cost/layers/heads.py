@@ -189,11 +189,19 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Projected:
-    """Features of the first position of x[b r e], brought to the width w_t of others."""
+    """Features of the first position of x[b r e], brought to the width w_t of others.
+
+    Args:
+        hidden: layer before, or None.
+        norm: of what is taken, or None.
+        biased: whether the product is.
+        take: the first position, or each, as ColBERT compares them.
+    """
 
     hidden: Hidden | None = None
     norm: Norm | None = None
     biased: bool = False
+    take: Take = Take.FIRST
 
     def ops(self) -> tuple[Op, ...]:
         """Declare the layer; weights of a norm are those that the trunk stores."""
@@ -204,8 +212,9 @@ class Projected:
         )
         at = "taken" if self.norm is None else "fine"
         weights = "*w[e w_t] + *bias[w_t]" if self.biased else "*w[e w_t]"
-        product = einsum("projection", f"{at}[b one e], {weights} -> features[b one w_t]")
-        return (*_selected(Take.FIRST, "x"), *norm, product)
+        rows = "b l" if self.take is Take.EACH else "b one"
+        product = einsum("projection", f"{at}[{rows} e], {weights} -> features[{rows} w_t]")
+        return (*_selected(self.take, "x"), *norm, product)
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,23 @@ class AttentionPool:
 
 
 @dataclass(frozen=True)
+class VectorQuery:
+    """A learned query, not multiplied, that attends to x[b r e], and a product, to pooled[b one e].
+
+    Args:
+        bias: of keys and values.
+    """
+
+    bias: Bias = Bias.NONE
+
+    def ops(self) -> tuple[Op, ...]:
+        return (
+            lookup("query", "!zeros[b one]:buffer, *probes[probes h d] -> q[b one h d]"),
+            *_attended(self.bias, "pooled"),
+        )
+
+
+@dataclass(frozen=True)
 class MeanPool:
     """The normalised mean of x[b r e], pooled[b one e]."""
 
@@ -66,19 +83,24 @@ class VectorPool:
         )
 
 
-def _pooled(function: str) -> tuple[Op, ...]:
-    keys = (
-        einsum(letter, f"all[b l e], *w[e h d] + *bias[h d] -> {letter}[b l h d]")
-        for letter in "kv"
-    )
-    attended = (
-        lookup("probe", "!zeros[b one]:buffer, *probes[probes e] -> probe[b one e]"),
-        einsum("q", "probe[b one e], *w[e h d] + *bias[h d] -> q[b one h d]"),
+def _attended(own: Bias = Bias.INNER, result: str = "attended") -> tuple[Op, ...]:
+    """Declare what a query q[b one h d] finds in x[b r e]; its output has a bias."""
+    bias = " + *bias[h d]" if own else ""
+    keys = (einsum(x, f"all[b l e], *w[e h d]{bias} -> {x}[b l h d]") for x in "kv")
+    return (
         view("gather", "x[b r e] -> all[b l e]"),
         *keys,
         *(view(name, f"{name[0]}[b l h d] -> {name}[b t h d]") for name in ("keys", "values")),
         *AttentionCore(steps=Step.NONE).ops(PLAIN, _AT),
-        *_inside(output(_AT, "h", bias=Bias.BOTH), "y", "attended"),
+        *_inside(output(_AT, "h", bias=Bias.BOTH), "y", result),
+    )
+
+
+def _pooled(function: str) -> tuple[Op, ...]:
+    attended = (
+        lookup("probe", "!zeros[b one]:buffer, *probes[probes e] -> probe[b one e]"),
+        einsum("q", "probe[b one e], *w[e h d] + *bias[h d] -> q[b one h d]"),
+        *_attended(),
     )
     mlp = (
         Norm.LAYER.op("norm", "attended[b one e]", "normed[b one e]", row="e"),

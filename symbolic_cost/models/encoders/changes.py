@@ -8,7 +8,7 @@ from sympy import Expr
 from symbolic_cost.layers.attention import Bias, Rotated
 from symbolic_cost.layers.embeddings import PLACES, TYPES, Words
 from symbolic_cost.layers.grouped_products import GroupedMLP
-from symbolic_cost.layers.heads import Cells, Classes, Hidden, Take
+from symbolic_cost.layers.heads import Cells, Classes, Hidden, Projected, Take
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.moe import MixtureOfExperts, Shares, Trait
 from symbolic_cost.layers.norm import Norm
@@ -275,7 +275,19 @@ def _expected(fields: Fields, family: Encoder) -> Encoder:
     return replace(family, heads={**family.heads, SEQUENCE: Classes(hidden=Hidden(function))})
 
 
+def _late(fields: Fields, family: Encoder) -> Encoder:
+    """Return a BERT whose tokens are compared one by one, if it is one; its pooler is not read."""
+    if not fields.head.endswith(LATE):
+        return family
+    heads = {**family.heads, LATE: Projected(take=Take.EACH)}
+    return replace(family, habits=family.habits | Habit.POOL, heads=heads)
+
+
+LATE = "ColBERT"
+"""End of the name of a class that compares tokens one by one."""
+
 CHANGES: Mapping[str, Callable[[Fields, Encoder], Encoder]] = {
+    "bert": _late,
     "convbert": _grouped,
     "deberta": _deberta,
     "deberta-v2": _deberta,

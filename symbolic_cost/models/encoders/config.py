@@ -241,6 +241,11 @@ def head_numbers(fields: Fields, family: Encoder, head: str) -> Numbers:
     if isinstance(own, Projected):
         if own.biased:
             return {"e_p": fields.size("projection_size", fields.size("hidden_size"))}
+        if own.take is Take.EACH:
+            told = "128 features of a token, ColBERT's default: its files say it beside this one"
+            if not fields.has("dim"):
+                fields.assume("dim", told)
+            return {"e_p": fields.size("dim", 128)}
         return {"e_p": fields.size("projection_dim", 512)}
     return {"n_classes": 2} if head == PAIRED else {}
 

@@ -39,7 +39,7 @@ from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.page_layout import OnPage
 from symbolic_cost.layers.patch import Patches
-from symbolic_cost.layers.pooling import AttentionPool, MeanPool
+from symbolic_cost.layers.pooling import AttentionPool, MeanPool, VectorQuery
 from symbolic_cost.layers.relative import Distances, distances
 from symbolic_cost.layers.residual import Branch, Layer, Outcome, Placing
 from symbolic_cost.layers.rotary import angles
@@ -188,7 +188,7 @@ class Encoder:
     branch: Branch = POST
     last: Norm | None = None
     distances: Distances = Distances.NONE
-    pooler: Hidden | AttentionPool | MeanPool | None = TANH
+    pooler: Hidden | AttentionPool | VectorQuery | MeanPool | None = TANH
     habits: Habit = Habit.NONE
     unused: Mapping[str, str] = field(default_factory=dict)
     heads: Mapping[str, Head] = field(default_factory=lambda: HEADS)

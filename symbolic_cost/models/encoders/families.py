@@ -36,7 +36,13 @@ from symbolic_cost.models.encoders.encoder import (
 )
 from symbolic_cost.models.encoders.layout import LILT
 from symbolic_cost.models.encoders.routed import Routed
-from symbolic_cost.models.encoders.switches import BIASES, EURO_BIASES, NORM_BIAS, entry_norm
+from symbolic_cost.models.encoders.switches import (
+    BIASES,
+    EURO_BIASES,
+    NORM_BIAS,
+    QKV_BIASES,
+    entry_norm,
+)
 from symbolic_cost.ops.einsum import Call
 
 _PRE = Branch(outcome=Outcome.DROP)
@@ -260,6 +266,15 @@ ENCODERS: Mapping[str, Encoder] = MappingProxyType(
             replace(_CLIP, attention=ATTENTION, heads={"TextModel": Projected(biased=True)}),
         ),
         **dict.fromkeys(("chinese_clip_text_model", "altclip_text_model"), _BARE),
+        "aimv2_text_model": replace(
+            _CLIP,
+            attention=replace(ATTENTION, bias=Bias.NONE),
+            perceptron=GatedMLP(),
+            branch=Branch(Norm.RMS),
+            last=Norm.RMS,
+            heads={},
+            traits=replace(_CLIP.traits, switches=QKV_BIASES, function="silu"),
+        ),
         "dpr": _BARE,
         "xlnet": replace(
             _BARE,

@@ -76,6 +76,8 @@ def _hidden(head: Head, **changes: object) -> Head:
 
 
 BIASES: Mapping[str, Switch] = {"attention_bias": attention_bias, "mlp_bias": mlp_bias}
+QKV_BIASES: Mapping[str, Switch] = {"qkv_bias": attention_bias, "mlp_bias": mlp_bias}
+"""As AIMv2 says it, whose output product has the bias too."""
 EURO_BIASES: Mapping[str, Switch] = {
     "attention_bias": attention_bias,
     "mlp_bias": mlp_and_decoder_bias,

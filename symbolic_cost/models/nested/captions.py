@@ -37,8 +37,8 @@ from symbolic_cost.models.nested.parts import section
 from symbolic_cost.models.nested.towers import tower
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import config as vision_config
-from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.maps_families import NETWORKS
+from symbolic_cost.models.vision.sides import side_lengths
 from symbolic_cost.ops.einsum import einsum
 from symbolic_cost.ops.elementwise import pointwise
 from symbolic_cost.ops.graph import Model

@@ -96,6 +96,7 @@ CONTRASTIVE: Mapping[str, Contrastive] = {
     "siglip": Contrastive("siglip_vision_model", "siglip_text_model", Meeting.HEADED, scalars=2),
     "siglip2": Contrastive("siglip2_vision_model", "siglip2_text_model", Meeting.HEADED, scalars=2),
     "chinese_clip": Contrastive("chinese_clip_vision_model", "chinese_clip_text_model"),
+    "aimv2": Contrastive("aimv2_vision_model", "aimv2_text_model"),
     "altclip": Contrastive("altclip_vision_model", "altclip_text_model", Meeting.WIDENED),
 }
 """Families by model_type."""

@@ -9,7 +9,8 @@ from sympy import Expr, Integer
 from symbolic_cost.errors import InputError
 from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.nested.sections import MERGER, resampler
-from symbolic_cost.models.vision import config as vision_config
+from symbolic_cost.models.vision.config import freed
+from symbolic_cost.models.vision.sides import side_lengths
 from symbolic_cost.models.vision.transformer import Sizes
 from symbolic_cost.ops.declare import Model, Op
 from symbolic_cost.records import dataclass, field
@@ -165,7 +166,7 @@ def _in_a_row(own: Seeing) -> Images:
 
 
 def _cut(own: Seeing, tokens: Expr, batch: Expr) -> Images:
-    return Images(tokens, batch, vision_config.freed(own.sizes, tokens * own.side**2))
+    return Images(tokens, batch, freed(own.sizes, tokens * own.side**2))
 
 
 _KINDS: Mapping[str, Callable[[Seeing], Images]] = {
@@ -185,8 +186,8 @@ _KINDS: Mapping[str, Callable[[Seeing], Images]] = {
 
 def _check_grid(own: Seeing) -> None:
     """Note a grid of patches that is no grid of tokens, where there are images."""
-    image = vision_config.side_lengths(own.inner, "image_size", 224)
-    patch = vision_config.side_lengths(own.inner, "patch_size", 16)
+    image = side_lengths(own.inner, "image_size", 224)
+    patch = side_lengths(own.inner, "patch_size", 16)
     grid = [whole // part for whole, part in zip(image, patch, strict=True)]
     joined = [own.side] * len(grid)
     fits = not any(side % each for side, each in zip(grid, joined, strict=True))

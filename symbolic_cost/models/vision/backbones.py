@@ -15,9 +15,10 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.stored.timm import spelt
 from symbolic_cost.models.vision.cnn_config import read
 from symbolic_cost.models.vision.cnn_residual import trunk
-from symbolic_cost.models.vision.config import last_alone, square_side
+from symbolic_cost.models.vision.config import last_alone
 from symbolic_cost.models.vision.image_model import pictured
 from symbolic_cost.models.vision.maps_families import convnext, swin
+from symbolic_cost.models.vision.sides import square_side
 from symbolic_cost.ops.graph import Model
 
 

@@ -8,9 +8,10 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.heads import Boxes, Classes, Projected, Take, Taught
 from symbolic_cost.layers.norm import Norm
 from symbolic_cost.layers.patch import Patches, Piece, Places
-from symbolic_cost.layers.pooling import AttentionPool
+from symbolic_cost.layers.pooling import AttentionPool, VectorQuery
 from symbolic_cost.layers.residual import Branch, Outcome
 from symbolic_cost.models.encoders.encoder import CLASSES, MATCHED, Encoder, Habit
+from symbolic_cost.models.encoders.switches import QKV_BIASES
 from symbolic_cost.models.vision.divided import Divided
 from symbolic_cost.models.vision.transformer import VIT
 
@@ -103,6 +104,16 @@ VISION: Mapping[str, Encoder] = {
         unused={**_CLIP.unused, "class_place": "d_half"},
     ).attended(rotated=Rotated.WHOLE),
     "blip_vision_model": _BARE,
+    "aimv2_vision_model": replace(
+        _BARE,
+        words=Patches(Piece.BIAS, norm=Norm.RMS),
+        perceptron=GatedMLP(),
+        branch=Branch(Norm.RMS),
+        last=Norm.RMS,
+        pooler=VectorQuery(),
+        heads={},
+        traits=replace(VIT.traits, switches=QKV_BIASES, function="silu"),
+    ).attended(bias=Bias.NONE),
     **dict.fromkeys(("siglip_vision_model", "siglip2_vision_model"), _SIGLIP),
     **dict.fromkeys(
         ("idefics2_vision", "idefics3_vision", "smolvlm_vision"), replace(_SIGLIP, pooler=None)

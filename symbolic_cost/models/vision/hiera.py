@@ -5,8 +5,8 @@ from symbolic_cost.layers.maps import Mean, Mix, Normed, Placed, Residual, perce
 from symbolic_cost.layers.upsampling import Pool
 from symbolic_cost.layers.window_attention import Units
 from symbolic_cost.models.fields import Fields
-from symbolic_cost.models.vision.config import square_side
 from symbolic_cost.models.vision.maps_families import divided, function_of, lists, ratio_of
+from symbolic_cost.models.vision.sides import square_side
 
 
 def hiera(fields: Fields) -> dict[str, Layer]:

@@ -5,7 +5,7 @@ from sympy import Integer
 from symbolic_cost.layers.conv import Layer, Maps, Trail
 from symbolic_cost.models.build import Fields, Shape
 from symbolic_cost.models.trails import parts
-from symbolic_cost.models.vision.config import side_lengths
+from symbolic_cost.models.vision.sides import side_lengths
 from symbolic_cost.ops.declare import Axis, Model, Role
 from symbolic_cost.ops.trained import training_all_but
 

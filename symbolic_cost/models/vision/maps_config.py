@@ -8,7 +8,6 @@ from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.vision import backbones
 from symbolic_cost.models.vision.bit import bit
 from symbolic_cost.models.vision.cnn import CNN
-from symbolic_cost.models.vision.config import square_side
 from symbolic_cost.models.vision.convolved_attention import cvt
 from symbolic_cost.models.vision.hgnet import hgnet
 from symbolic_cost.models.vision.hiera import hiera
@@ -16,6 +15,7 @@ from symbolic_cost.models.vision.inverted import inverted
 from symbolic_cost.models.vision.maps_families import NETWORKS, SEMANTIC
 from symbolic_cost.models.vision.mobile import MOBILE
 from symbolic_cost.models.vision.pyramids import MORE
+from symbolic_cost.models.vision.sides import square_side
 from symbolic_cost.models.vision.written import written
 from symbolic_cost.ops.graph import Model
 

@@ -10,7 +10,6 @@ from symbolic_cost.layers.upsampling import Beside
 from symbolic_cost.layers.window_attention import Decomposed
 from symbolic_cost.models.build import Fields, Model, Shape
 from symbolic_cost.models.families import FAMILIES
-from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import (
     blocks,
@@ -20,6 +19,7 @@ from symbolic_cost.models.vision.maps_families import (
     lists,
     ratio_of,
 )
+from symbolic_cost.models.vision.sides import side_lengths
 
 _MIDDLE = 16
 """Channels of the last head."""

@@ -6,10 +6,10 @@ from symbolic_cost.layers.skips import Plus, SetAside, Take
 from symbolic_cost.layers.unet import Enlarged, Repeated
 from symbolic_cost.layers.upsampling import Beside, Spread
 from symbolic_cost.models.build import Fields, Model, Shape, classes_of
-from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import blocks, divided, function_of
 from symbolic_cost.models.vision.segment import part_of
+from symbolic_cost.models.vision.sides import side_lengths
 
 _AROUND = 2
 """Positions that are added on every side of the image."""

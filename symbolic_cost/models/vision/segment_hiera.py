@@ -13,12 +13,12 @@ from symbolic_cost.layers.unet import Enlarged
 from symbolic_cost.layers.upsampling import Spread
 from symbolic_cost.layers.window_attention import Squares
 from symbolic_cost.models.build import Fields, Model, Shape
-from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.hiera import block
 from symbolic_cost.models.vision.image_model import pictured, sides_of
 from symbolic_cost.models.vision.maps_families import divided, function_of, lists, ratio_of
 from symbolic_cost.models.vision.segment import heads, part_of, two_way, unprompted
 from symbolic_cost.models.vision.segment_memory import memory
+from symbolic_cost.models.vision.sides import side_lengths
 
 _STAGES, _POINTS = 4, 2
 """Stages of the image's network, and points of an empty prompt."""

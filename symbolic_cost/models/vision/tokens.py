@@ -10,7 +10,6 @@ from symbolic_cost.layers.unet import Gated, Repeated
 from symbolic_cost.models.families import FAMILIES
 from symbolic_cost.models.fields import Fields, is_size
 from symbolic_cost.models.functions import FUNCTIONS
-from symbolic_cost.models.vision.config import side_lengths
 from symbolic_cost.models.vision.image_model import sides_of
 from symbolic_cost.models.vision.maps_families import (
     SEMANTIC,
@@ -19,6 +18,7 @@ from symbolic_cost.models.vision.maps_families import (
     function_of,
     ratio_of,
 )
+from symbolic_cost.models.vision.sides import side_lengths
 from symbolic_cost.records import dataclass, replace
 
 
