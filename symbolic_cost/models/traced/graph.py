@@ -83,6 +83,7 @@ class Graph:
         outputs: values that the user gets.
         dims: what the dynamic dimensions are, as told.
         frozen: parameters that get no gradient, where others do.
+        notes: what was assumed on reading, and how often.
     """
 
     place: str
@@ -95,6 +96,7 @@ class Graph:
     outputs: tuple[str, ...]
     dims: Mapping[str, str] = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()
+    notes: Mapping[str, int] = field(default_factory=dict)
 
 
 def refuse_unknown(place: str, operators: Counter[str]) -> None:

@@ -146,7 +146,8 @@ def softmax(t: Trace) -> None:
         t.bind(t.constant())
         return
     row = ref.dims[t.arg("dim", 1)]
-    function = "softmax" if t.arg("dtype", 2) is None else "softmax_single"
+    single = t.arg("dtype", 2) is not None or t.cores.get(t.node.index) == "softmax_single"
+    function = "softmax_single" if single else "softmax"
     core = t.node.path if t.node.index in t.cores else ""
     t.bind(t.pointwise(function, [ref], ref.dims, row=row, core=core))
 
@@ -289,58 +290,3 @@ def _of_channels(ref: Ref, weights: Sequence[object]) -> list[Ref]:
     """Return weights of channels, the second dimension of a tensor, in their place."""
     beside = ((),) * (len(ref.dims) - 2)
     return [under(w, (w.dims[0], *beside)) for w in weights if isinstance(w, Ref)]
-
-
-def rms_norm(function: str, tensor: str, weight: str | None) -> Rule:
-    """Return the rule of a root-mean-square norm that is written out."""
-
-    def meaning(t: Trace) -> None:
-        ref = t.value(tensor)
-        scale = t.value(weight) if weight else None
-        if ref is not None:
-            t.bind(norm(t, ref, (scale,), function, ref.dims[-1]))
-
-    return meaning
-
-
-def rotation(tensor: str, *tables: str, of_pairs: bool = False) -> Rule:
-    """Return the rule of a rotation that is written out: by tables of cosines and sines.
-
-    Args:
-        tensor: what is turned.
-        tables: of cosines and of sines; of complex numbers where it turns pairs.
-        of_pairs: whether the last dimension of the tensor is the two parts of complex numbers.
-    """
-
-    def meaning(t: Trace) -> None:
-        ref = t.value(tensor)
-        if ref is None:
-            return
-        refs = [t.value(name) for name in tables]
-        if of_pairs:
-            refs = [under(one, (*one.dims, ref.dims[-1])) for one in refs if one]
-        _rotate(t, ref, refs)
-
-    return meaning
-
-
-@rule("onnx.rotary")
-def rotated(t: Trace) -> None:
-    """A rotation by tables."""
-    _rotate(t, t.arg("input"), [t.arg("cos"), t.arg("sin")])
-
-
-def _rotate(t: Trace, ref: Ref, tables: Sequence[Ref | None]) -> None:
-    angles = [Use(table, matched(table.dims, ref.dims)) for table in tables if table]
-    t.bind(t.pointwise("rotary", [ref, *angles], ref.dims, "rotary"))
-
-
-def passed(tensor: str) -> Rule:
-    """Return the rule of what changes nothing that is costed."""
-
-    def meaning(t: Trace) -> None:
-        ref = t.value(tensor)
-        if ref is not None:
-            t.bind(ref)
-
-    return meaning

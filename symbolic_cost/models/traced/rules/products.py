@@ -103,6 +103,7 @@ def matmul(t: Trace) -> None:
 
 
 def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
+    x, w = _alone(t, x), _alone(t, w)
     if len(x.dims) == 1 or len(w.dims) == 1:
         return _vector(t, x, w)
     if len(w.dims) == _MATRIX and (w.tensor.weight or len(x.dims) > _MATRIX):
@@ -119,6 +120,14 @@ def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
     more: dict[str, Any] = {"pairs": (dims["m"], keys), "core": t.node.path} if core else {}
     letters = [f"{lead[0]}mk", f"{lead[1]}kn"]
     return product(t, list(zip((x, w), letters, strict=True)), f"{lead[2]}mn", dims, **more)
+
+
+def _alone(t: Trace, ref: Ref) -> Ref:
+    """Return a weight without the dimensions that it is repeated along: one matrix for all."""
+    owned, lead = set(t.forest.axes(ref.tensor.dims)), ref.dims[:-_MATRIX]
+    if not ref.tensor.weight or not owned.isdisjoint(t.forest.axes(lead)):
+        return ref
+    return under(ref, ref.dims[-_MATRIX:])
 
 
 def _vector(t: Trace, x: Ref, w: Ref) -> Ref:
@@ -243,11 +252,16 @@ def _under(letters: str, dims: Mapping[str, Dim]) -> Dims:
     return tuple(() if letter == "1" else dims[letter] for letter in letters)
 
 
-@rule("aten.scaled_dot_product_attention")
+@rule("aten.scaled_dot_product_attention", *(f"aten._scaled_dot_product_{kind}" for kind in (
+      "flash_attention", "flash_attention_for_cpu", "efficient_attention", "cudnn_attention",
+      "fused_attention_overrideable", "attention_math", "attention_math_for_mps")))  # fmt: skip
 def attention(t: Trace) -> None:
     """Scores, softmax and weighted sum, with what is added to the scores."""
     q, k, v = t.arg("query", 0), t.arg("key", 1), t.arg("value", 2)
-    mask, causal = t.arg("attn_mask", 3), t.arg("is_causal", 5) is True
+    mask = t.arg("attn_mask") if t.arg("attn_bias") is None else t.arg("attn_bias")
+    if t.node.target == "aten.scaled_dot_product_attention":
+        mask = t.arg("attn_mask", 3)
+    causal = t.arg("is_causal", 5) is True
     if causal:
         t.masked.add(t.node.index)
     if t.arg("enable_gqa") is True and len(q.dims) == _HEADED:
