@@ -107,6 +107,103 @@ class StopsUntold(_Stopped):
     """Decomposed, and nothing says so: every gradient is counted."""
 
 
+class _Three(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two, self.three = (nn.Linear(32, 32) for _ in range(3))
+
+
+@module(rows(), LENGTH)
+class Letters(_Three):
+    """Three dots, several factors, and results that are not written."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (
+            one(x).unflatten(-1, (4, 8)).transpose(1, 2) for one in (self.one, self.two, self.three)
+        )
+        a = torch.einsum("...qk,...tk->...qt", q, k).softmax(-1)
+        y = torch.einsum("...qt,...tk", a, v).mT  # letters in order: ...kq
+        y = y.transpose(1, 2).flatten(2)
+        w = self.two.weight
+        y = torch.einsum("bld,de,ef,fg->bge", y, self.one.weight[:, :12], w[:12, :20], w[:20, :8])
+        return torch.einsum("bge,...->b", y, self.three.bias)
+
+
+@module(rows(), LENGTH)
+class Scattered(_Three):
+    """Writing in place at indices, and order."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.one(x)
+        order = torch.argsort(y.sum(-1), -1)
+        y = torch.gather(y, 1, order[..., None].expand_as(y))
+        where = (y.argmax(-1) % 4)[..., None].expand_as(y)
+        z = torch.zeros(y.shape[0], 4, 32)
+        z.scatter_add_(1, where, self.two(y))
+        z = z.scatter_reduce(1, where, y, "sum").clone()
+        return self.three(z.index_add_(1, torch.arange(4), y[:, :4]))
+
+
+@module(rows(), LENGTH)
+class Rounded(_Three):
+    """Weights in steps, whose gradient goes straight through; integers with learnt scales."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        held = torch.randint(-8, 8, (32, 32), dtype=torch.int8)
+        self.held = nn.Parameter(held, requires_grad=False)
+        self.scale = nn.Parameter(torch.rand(32, 1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        w = self.one.weight
+        y = nn.functional.linear(x, w + (torch.round(w / 0.1) * 0.1 - w).detach())
+        y = nn.functional.linear(self.two(y), self.held.to(x.dtype) * self.scale)
+        return self.three(y.floor() + y.sign())
+
+
+@module(rows(), BATCH)
+class Projected(nn.Module):
+    """A recurrence whose states are projected, and one from states that are learnt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.LSTM(32, 24, 2, batch_first=True, proj_size=12, bidirectional=True)
+        self.two, self.first = nn.GRU(24, 20, batch_first=True), nn.Linear(24, 20)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y, _ = self.one(x)
+        made, _ = self.two(y, self.first(y.mean(1))[None])
+        return made
+
+
+@module(rows(), BATCH)
+class Spectrum(_Three):
+    """Filters of complex numbers that are learnt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filters = nn.Parameter(torch.randn(9, 32, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.fft.rfft(self.one(x), dim=1)
+        y = torch.fft.irfft(y * torch.view_as_complex(self.filters), n=16, dim=1)
+        return self.two(torch.fft.fftshift(y, dim=1))
+
+
+@module(lambda b, l: (torch.randn(b, 3, 16, 16),), BATCH)  # noqa: ARG005 - no length
+class Deformed(nn.Module):
+    """Positions that are learnt, at which maps are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maps, self.places = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(3, 2, 5, padding=2)
+        self.out = nn.Conv2d(8, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        at = self.places(x).permute(0, 2, 3, 1).tanh()
+        return self.out(nn.functional.grid_sample(self.maps(x), at, align_corners=False))
+
+
 def exported(name: str) -> tuple[bytes, dict[str, Any]]:
     """Return the archive of a module, and its counts."""
     torch.manual_seed(0)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from symbolic_cost.models.traced.acts import Ref, Use, put, under
+from symbolic_cost.models.traced.acts import Nature, Ref, Use, put, under
 from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.graph import Size
 from symbolic_cost.models.traced.trace import RULES, Rule, Trace, rule
@@ -11,8 +11,9 @@ from symbolic_cost.models.traced.trace import RULES, Rule, Trace, rule
 _KINDS: Mapping[str, str] = {
     "add": "add sub subtract rsub logaddexp",
     "mul": "mul multiply div divide true_divide floor_divide atan2 arctan2 maximum minimum "
-    "fmod remainder addcmul addcdiv lerp hypot prelu where",
-    "scale": "neg negative masked_fill masked_fill_ tril triu nan_to_num fill fill_ zeros_like",
+    "fmod remainder addcmul addcdiv lerp hypot prelu where linalg_cross cross",
+    "scale": "neg negative masked_fill masked_fill_ tril triu nan_to_num fill fill_ zeros_like "
+    "round floor ceil trunc frac sign sgn",
     "silu": "silu",
     "gelu": "gelu",
     "relu": "relu",
@@ -60,7 +61,8 @@ def combined(t: Trace, refs: Sequence[Ref], kind: str) -> Ref:
         if alone is not None:
             return alone
     longest = max(t.forest.length(t.forest.axes(ref.dims)) for ref in moving)
-    if all(ref.tensor.weight for ref in moving) and longest == _elements(t, sizes):
+    weights = all(ref.tensor.weight for ref in moving) and longest == _elements(t, sizes)
+    if weights and not _learnt_with_frozen(t, moving):
         return _of_weights(t, moving, sizes)
     dims = broadcast(t, moving, sizes)
     uses = [Use(ref, matched(ref.dims, dims)) for ref in moving]
@@ -83,6 +85,16 @@ def _alone(t: Trace, ref: Ref, refs: Sequence[Ref], kind: str) -> Ref | None:
     if ref.tensor.weight:
         return ref
     return t.pointwise("scale", [ref], ref.dims)
+
+
+def _learnt_with_frozen(t: Trace, refs: Sequence[Ref]) -> bool:
+    """Tell whether the largest of some weights is frozen and another is not: scales of integers.
+
+    What they make has a gradient then, which the largest does not take.
+    """
+    lead = max(refs, key=lambda ref: t.forest.length(t.forest.axes(ref.dims)))
+    frozen = [Nature.FROZEN in ref.tensor.nature for ref in refs]
+    return Nature.FROZEN in lead.tensor.nature and not all(frozen)
 
 
 def _of_weights(t: Trace, refs: Sequence[Ref], sizes: Sequence[Size]) -> Ref:
