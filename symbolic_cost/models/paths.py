@@ -21,6 +21,23 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 }
 """Paths by the names that checkpoints give."""
 
+_ENCODER = {one: (f"attention.{one[0]}", f"cross.{one[0]}") for one in ("query", "key", "value")}
+_HALVES = {"fc_in": ("mlp.fc1",), "fc_out": ("mlp.fc2",)}
+_WIDENED = {"dense_h_to_4h": ("mlp.fc1",), "dense_4h_to_h": ("mlp.fc2",)}
+_SAID: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("bert", "roberta", "electra"), _ENCODER),
+    **dict.fromkeys(("gptj", "codegen"), _HALVES),
+    **dict.fromkeys(("gpt_neox", "bloom", "falcon"), _WIDENED),
+    "t5": {"wi": ("mlp.fc1",), "wo": ("mlp.fc2", "mlp.down")},
+    "distilbert": {
+        **{f"{one}_lin": (f"attention.{one}",) for one in "qkv"},
+        "out_lin": ("attention.proj",),
+        "lin1": ("mlp.fc1",),
+        "lin2": ("mlp.fc2",),
+    },
+}
+"""Paths by the names that the checkpoints of a family give, and those of others need not."""
+
 _INSIDE = {
     f"{name}_proj": tuple(
         f"{one}.{name}" for one in ("mlp", "experts", "shared", "residual", "layer")
@@ -38,6 +55,13 @@ def below(paths: Iterable[str], name: str) -> set[str]:
     """
     listed = tuple(paths)
     return _at(listed, (name,)) or _at(listed, _INSIDE.get(name, WORDS.get(name, ())))
+
+
+def said(paths: Iterable[str], family: str) -> dict[str, set[str]]:
+    """Return the paths that names of a family's checkpoints mean, by name."""
+    listed = tuple(paths)
+    words = {name: _at(listed, pieces) for name, pieces in _SAID.get(family, {}).items()}
+    return {name: meant for name, meant in words.items() if meant and not _at(listed, (name,))}
 
 
 def in_checkpoints(paths: Iterable[str], name: str) -> bool:

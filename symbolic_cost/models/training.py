@@ -20,10 +20,10 @@ from functools import partial
 
 from sympy import Expr, Integer
 
-from symbolic_cost.errors import InputError, Problems, quote, refuse, unknown
+from symbolic_cost.errors import InputError, PatternError, Problems, quote, refuse, unknown
 from symbolic_cost.layers import adapters
 from symbolic_cost.layers.adapters import Adapter, Bottleneck, is_target
-from symbolic_cost.models.paths import below, in_checkpoints, routes
+from symbolic_cost.models.paths import below, in_checkpoints, routes, said
 from symbolic_cost.models.quantized import stored_as
 from symbolic_cost.ops.declare import Op, Operand, glossary
 from symbolic_cost.ops.graph import ALL, Model
@@ -35,6 +35,9 @@ from symbolic_cost.symbols import r_a
 _METHODS: Mapping[str, type[Adapter]] = {"lora": Adapter, "adapter": Bottleneck}
 _ALL_BUT, _FROZEN, _LINEAR, _RANK = "all-but", "frozen", "all-linear", "rank"
 _MOST = 10**6
+_GRAPHS = frozenset({"torch-export", "onnx"})
+"""Sources of models whose paths are names of modules."""
+
 _EXAMPLE = "all, connector,head, all-but:embedding or lora:r=16,q,v is accepted"
 
 
@@ -214,7 +217,15 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
         for op in part.ops:
             if f"{part.path}.{op.path}" in targets:
                 own_op = next(one for one in ops if one.path == op.path)
-                ops = kind(ops, own_op, model.axes, rank, model.sizes).attached()
+                made = kind(ops, own_op, model.axes, rank, model.sizes)
+                try:
+                    ops = made.attached()
+                except PatternError as error:
+                    where = f"{part.path}.{op.path}"
+                    raise InputError(
+                        f"train: {where} takes one position of many, beside which no adapter is "
+                        f"declared: name other layers ({error.problems[0]})"
+                    ) from None
         extended = replace(part, ops=ops)
         before = {key_of(part, w) for o in part.ops for w in o.weights}
         own |= {key_of(extended, w) for o in ops for w in o.weights} - before
@@ -237,17 +248,19 @@ def _linear(model: Model, term: _Term, *, step: bool) -> set[str]:
     """
     layers = {f"{p.path}.{o.path}": (p, o) for p in model.parts for o in p.ops if is_target(o)}
     inner = {path for path, (p, o) in layers.items() if p.is_block and not routes(model, o)}
-    meant = _matching(model, term, ("linear layer", layers), {_LINEAR: inner}, step=step)
+    words = {**said(layers, model.family), _LINEAR: inner}
+    meant = _matching(model, term, ("linear layer", layers), words, step=step)
     problems = [
         f"train: {quote(path)} and {other} share a weight, beside which no adapter is declared"
         for path in sorted(meant)
         for other in _again(*layers[path])
     ]
     for name in term.names:
-        own = below(layers, name) if in_checkpoints(layers, name) or name == "dense" else set()
+        vague = name == "dense" and model.source not in _GRAPHS  # whose names are their own
+        own = below(layers, name) if in_checkpoints(layers, name) or vague else set()
         inside = {path for path in own if not path.startswith("head.")}
         why = _doubt(model, layers, inside) if inside else ""
-        why = "which may call layers of blocks so" if name == "dense" else why
+        why = "which may call layers of blocks so" if vague else why
         if why:
             pieces = ", ".join(sorted({".".join(path.split(".")[-2:]) for path in own}))
             problems.append(f"train: {quote(name)} is a word of checkpoints, {why}: name {pieces}")

@@ -255,3 +255,33 @@ def test_every_problem_is_said_at_once():
     with pytest.raises(InputError) as refused:
         sc.job("llama-3-8b", "tq=2", train="lora:r=4,qq,vv+haed")
     assert len(refused.value.problems) == 4
+
+
+SIZES_OF_BOTH = {"vocab_size": 96, "max_position_embeddings": 64}
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "added"),
+    [
+        ({"model_type": "bert", "hidden_size": 32, "intermediate_size": 64, **SIZES_OF_BOTH,
+          "num_hidden_layers": 2, "num_attention_heads": 4}, "query", 2 * 4 * (32 + 32)),
+        ({"model_type": "gptj", "n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 8,
+          **SIZES_OF_BOTH}, "fc_in", 2 * 4 * (32 + 128)),
+    ],
+)  # fmt: skip
+def test_names_of_a_family_s_checkpoints_are_those_of_pytorch(config, name, added):
+    # Sums of 4 (in + out) over the linear layers of this name.
+    model = from_config(config)
+    adapted = training(model, f"lora:r=4,{name}")
+    one, other = (sc.cost(m, preset("torch-flop-counter")) for m in (model, adapted))
+    difference = other.total("parameter") - one.total("parameter")
+    numbers = {sc.symbols.symbol(k): n for k, n in adapted.bindings.items()}
+    assert difference.subs(numbers) == added
+
+
+def test_names_of_exported_graphs_are_their_own():
+    model = sc.model(str(Path(__file__).parents[1] / "golden" / "pt2" / "bert.pt2"))
+    trained = training(model, "lora:r=4,dense")
+    added = {op.path for p in trained.parts for op in p.ops if op.path.endswith("lora_a")}
+    assert {path.removesuffix(".lora_a").rpartition(".")[2] for path in added} == {"dense"}
+    assert len(added) == 4

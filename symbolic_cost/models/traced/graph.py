@@ -83,6 +83,7 @@ class Graph:
         outputs: values that the user gets.
         dims: what the dynamic dimensions are, as told.
         frozen: parameters that get no gradient, where others do.
+        notes: what was assumed on reading, and how often.
     """
 
     place: str
@@ -95,12 +96,23 @@ class Graph:
     outputs: tuple[str, ...]
     dims: Mapping[str, str] = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()
+    notes: Mapping[str, int] = field(default_factory=dict)
 
 
-def refuse_unknown(place: str, operators: Counter[str]) -> None:
-    """Refuse operators that are not known, each with how many there are."""
+def refuse_unknown(
+    place: str, operators: Counter[str], modules: Mapping[str, str] | None = None
+) -> None:
+    """Refuse operators that are not known, each with how many there are.
+
+    Args:
+        place: the file.
+        operators: by what is written of them.
+        modules: where the first of each stands.
+    """
+    where = {name: f" (the first in {path})" for name, path in (modules or {}).items() if path}
     refuse(
-        f"{place}: operator {name} is not known, {times} of it: its cost would be missing"
+        f"{place}: operator {name} is not known, {times} of it{where.get(name, '')}: its cost "
+        "would be missing"
         for name, times in operators.items()
     )
 

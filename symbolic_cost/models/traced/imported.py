@@ -22,6 +22,7 @@ from symbolic_cost.models.traced.roles import Roles
 from symbolic_cost.models.traced.rules import (  # noqa: F401 - they register rules
     cells,
     convolutions,
+    letters,
     losses,
     permuting,
     products,
@@ -136,6 +137,7 @@ def following(
     padded = tuple(n for n, named in glossary.items() if named.role is Role.VOCABULARY)
     numbers |= layers
     model = Model(name, tuple(listed), sizes, padded, means, numbers, source=source, axes=glossary)
+    trace.notes.update(read.notes)
     if read.frozen:
         trace.notes["weights without a gradient in the file: not trained"] += len(read.frozen)
     weights = [(p, weight) for p in model.parts for op in p.ops for weight in op.weights]

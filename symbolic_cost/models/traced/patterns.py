@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from symbolic_cost.grouping import grouped
 from symbolic_cost.models.traced.acts import names_in
 from symbolic_cost.models.traced.graph import Graph, Name, Node
-from symbolic_cost.models.traced.rules.pointwise import passed, rms_norm, rotation
+from symbolic_cost.models.traced.rules.written import normed_weight, passed, rms_norm, rotation
 from symbolic_cost.models.traced.trace import Rule
 from symbolic_cost.records import dataclass, field
 
@@ -24,8 +24,12 @@ _SAME = _aten("to alias contiguous clone _to_copy type_as dropout float detach")
 _COMPARED, _TRIANGLES = _aten("le lt ge gt"), _aten("tril triu tril_ triu_")
 _PRODUCTS = _aten("matmul bmm baddbmm")
 _MASKING = _aten("add add_ mul mul_ div div_ masked_fill where")
-_BETWEEN = _SAME | _MASKING | _aten("sub cat slice view reshape expand squeeze unsqueeze tanh")
+_RESHAPED = _aten("view reshape expand unsqueeze")
+_BETWEEN = _SAME | _MASKING | _RESHAPED | _aten("sub cat slice squeeze tanh")
 """What may stand between scores and their softmax, or between probabilities and their product."""
+
+_OF_SHAPE = _aten("full_like zeros_like ones_like empty_like sym_size")
+"""What takes of a tensor its shape alone."""
 
 _TWO = 2
 _LONGEST = 12
@@ -55,6 +59,8 @@ def patterns(graph: Graph) -> Patterns:
             finder.norm(node)
         elif node.target == "aten.add":
             finder.rotation(node)
+        elif node.target == "aten.linalg_vector_norm":
+            finder.weight_norm(node)
         elif node.target == "aten.view_as_real":
             finder.complex_rotation(node)
         elif node.target in ("aten.softmax", "aten._softmax"):
@@ -94,10 +100,10 @@ class _Finder:
             seen.update(inputs)
         return False
 
-    def _base(self, name: str) -> str:
-        """Return the name under which a value was made, casts aside."""
+    def _base(self, name: str, through: frozenset[str] = frozenset()) -> str:
+        """Return the name under which a value was made, casts and some more aside."""
         node = self._makers.get(name)
-        while node is not None and node.target in _SAME:
+        while node is not None and node.target in (_SAME | through):
             taken = self._inputs_of(node)
             if not taken or (node.target == "aten.dropout" and node.args.get("train") is True):
                 break
@@ -108,8 +114,10 @@ class _Finder:
     def _inputs_of(self, node: Node) -> list[str]:
         return [name.text for arg in node.args.values() for name in names_in(arg)]
 
-    def _made_by(self, name: str, *targets: str) -> Node | None:
-        node = self._makers.get(self._base(name))
+    def _made_by(
+        self, name: str, *targets: str, through: frozenset[str] = frozenset()
+    ) -> Node | None:
+        node = self._makers.get(self._base(name, through))
         return node if node is not None and node.target in targets else None
 
     def _only_user(self, name: str) -> Node | None:
@@ -159,6 +167,17 @@ class _Finder:
                 )
                 inner, last = (*inner, product), scaled
         self._replace(inner, last, rms_norm(function, x, weight))
+
+    def weight_norm(self, norm: Node) -> None:
+        """Replace a weight over its lengths, times lengths that are learnt."""
+        over = self._only_user(norm.outputs[0])
+        product = over and self._only_user(over.outputs[0])
+        if not over or not product or over.target != "aten.div" or product.target != "aten.mul":
+            return
+        direction, lengths = self._inputs_of(norm)[0], self._inputs_of(over)[0]
+        weights = {*self._graph.weights} >= {direction, lengths}
+        if weights and direction in self._inputs_of(product) and lengths != norm.outputs[0]:
+            self._replace((norm, over), product, normed_weight(direction, lengths))
 
     def _replace(self, inner: Iterable[Node], last: Node, rule: Rule) -> None:
         """Let the last of some nodes stand for all of them."""
@@ -240,7 +259,9 @@ class _Finder:
         if scores is None or attend is None or row not in (-1, rank - 1):
             return
         first, between = scores
-        roles = {first.index: "scores", softmax.index: "softmax", attend.index: "attend"}
+        self._scaled(first)
+        kind = "softmax_single" if self._safe(softmax) else "softmax"
+        roles = {first.index: "scores", softmax.index: kind, attend.index: "attend"}
         self.patterns.cores |= roles
         for node in between:
             moving = self._moving(node)
@@ -249,6 +270,28 @@ class _Finder:
                 self.patterns.masked |= {first.index, attend.index}
             if node.target in _MASKING and all(self._is_constant(name) for name in others):
                 self.patterns.replaced[node.index] = passed(moving)
+
+    def _scaled(self, product: Node) -> None:
+        """Pass queries and keys, each times the root of the scale: so a decomposition writes it."""
+        scales = [
+            node
+            for name in self._inputs_of(product)
+            if (node := self._made_by(name, "aten.mul", through=_RESHAPED)) is not None
+            and node.overload == "Scalar"
+        ]
+        if len(scales) == _TWO and scales[0].args.get("other") == scales[1].args.get("other"):
+            for node in scales:
+                self.patterns.replaced[node.index] = passed(self._inputs_of(node)[0])
+
+    def _safe(self, softmax: Node) -> bool:
+        """Pass what makes rows without any key zero, as PyTorch's attention does; tell whether."""
+        result, found = softmax.outputs[0], False
+        for user in self._users.get(result, ()):
+            taken = self._inputs_of(user)
+            zeros = self._makers.get(taken[1]) if user.target == "aten.where" else None
+            if zeros is not None and zeros.target == "aten.full_like" and taken[2:] == [result]:
+                self.patterns.replaced[user.index], found = passed(result), True
+        return found
 
     def _up(self, name: str) -> tuple[Node, list[Node]] | None:
         """Return the product that scores come from, and the nodes since then."""
@@ -290,7 +333,11 @@ class _Finder:
         """Return the product that takes probabilities as its first operand."""
         for _ in range(_LONGEST):
             every = self._users.get(name, ())
-            users = [user for user in every if not user.target.startswith("aten._assert")]
+            users = [
+                user
+                for user in every
+                if not user.target.startswith("aten._assert") and user.target not in _OF_SHAPE
+            ]
             for user in users:
                 if user.target in _PRODUCTS and self._inputs_of(user)[0] == name:
                     return user

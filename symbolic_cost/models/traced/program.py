@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from symbolic_cost.errors import InputError, quote
+from symbolic_cost.models.traced import history
 from symbolic_cost.models.traced.archive import Archive
 from symbolic_cost.models.traced.graph import DETACH, Graph, Name, Node, Size, Value
 from symbolic_cost.models.traced.shapes import Shapes, dynamic
@@ -46,6 +47,8 @@ class _Reader:
         self._nodes: list[Node] = []
         self._renamed: dict[str, str] = {}
         self._dims: dict[str, str] = {}
+        self._off: set[int] = set()
+        self._told = False
 
     def graph(self) -> Graph:
         weights, constants, inputs = self._inputs()
@@ -77,9 +80,11 @@ class _Reader:
                     f"{self._place}: the signature names {quote(value)}, no value of the graph"
                 )
         renamed = tuple(self._renamed.get(name, name) for name in outputs)
+        nodes, ends = history.detached(self._nodes, self._off, self._values, renamed)
+        notes = {history.UNTOLD: 1} if history.untold(nodes, self._told) else {}
         return Graph(
-            self._place, self._values, tuple(self._nodes), named, parameters,
-            frozenset(constants), tuple(inputs), renamed, self._dims, self._frozen(named),
+            self._place, self._values, tuple(nodes), named, parameters, frozenset(constants),
+            tuple(inputs), ends, self._dims, self._frozen(named), notes,
         )  # fmt: skip
 
     def _frozen(self, weights: Mapping[str, str]) -> frozenset[str]:
@@ -148,8 +153,11 @@ class _Reader:
 
     def _node(self, entry: Mapping[str, Any], prefix: str, outer: str, depth: int) -> None:
         target = str(entry["target"]).removeprefix("torch.ops.")
-        path, kind = _module(entry.get("metadata", {}).get("nn_module_stack", ""))
+        about = entry.get("metadata", {})
+        path, kind = _module(about.get("nn_module_stack", ""))
         path = path or outer
+        past = about.get("from_node", "")
+        target, self._told = history.named(target, past), self._told or bool(past)
         inner = [item["arg"]["as_graph"] for item in entry["inputs"] if "as_graph" in item["arg"]]
         if target in _WRAPPERS and len(inner) == 1:
             self._inline(entry, inner[0]["graph"], prefix, path, depth)
@@ -159,6 +167,8 @@ class _Reader:
             for place, item in enumerate(entry["inputs"])
         }
         outputs = tuple(name for item in entry["outputs"] for name in self._outputs(item, prefix))
+        if history.gradients_off(past):
+            self._off.add(len(self._nodes))
         name, _, overload = target.rpartition(".") if target.count(".") > 1 else (target, "", "")
         self._nodes.append(Node(len(self._nodes), name, overload, args, outputs, path, kind))
 

@@ -74,6 +74,7 @@ class Trace:
             InputError: every operator that is not known, with its shapes.
         """
         strange: Counter[str] = Counter()
+        places: dict[str, str] = {}
         for node in self.graph.nodes:
             meaning = self._replaced.get(node.index, RULES.get(node.target))
             self.node = node
@@ -84,6 +85,7 @@ class Trace:
                 continue
             if meaning is None:
                 strange[self._node_text(node)] += 1
+                places.setdefault(self._node_text(node), node.path)
                 self.opaque()
                 continue
             try:
@@ -91,7 +93,7 @@ class Trace:
             except _MISREAD as error:
                 raise InputError(self._misread(node, error)) from None
             self._check(node)
-        refuse_unknown(self.graph.place, strange)
+        refuse_unknown(self.graph.place, strange, places)
 
     def _uncosted(self, node: Node) -> None:
         """Note what computes numbers from inputs alone, without a gradient, and is not known."""

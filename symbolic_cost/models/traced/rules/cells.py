@@ -81,16 +81,19 @@ def recurrence(t: Trace) -> None:
     x, given = t.arg("input", 0), t.arg("hx", 1)
     state = given[0] if isinstance(given, list) else given
     weights, ways = t.arg("params", 2), 2 if t.arg("bidirectional", 7) else 1
-    each, count = 4 if t.arg("has_biases", 3) else 2, ways * t.arg("num_layers", 4)
-    if not isinstance(x, Ref) or not state.tensor.constant or len(weights) != each * count:
+    many, count = t.arg("num_layers", 4), ways * t.arg("num_layers", 4)
+    each = 4 if t.arg("has_biases", 3) else 2
+    if not isinstance(x, Ref) or len(weights) not in (each * count, (each + 1) * count):
         raise InputError(
-            f"{t.graph.place}: {t.node.target} in {t.node.path or 'the model'}: packed sequences, "
-            "first states with a gradient and projected states are refused"
+            f"{t.graph.place}: {t.node.target} in {t.node.path or 'the model'}: packed sequences "
+            f"are refused, and weights other than {each} of each of {many} layers and {ways} ways"
         )
+    each = len(weights) // count
+    learnt = None if state.tensor.constant else state
     place = 1 if t.arg("batch_first", 8) and len(x.dims) > _UNBATCHED else 0
     for layer in range(0, len(weights), each * ways):
         made = [
-            _direction(t, x, weights[layer + way * each : layer + (way + 1) * each], place)
+            _direction(t, x, weights[layer + way * each : layer + (way + 1) * each], place, learnt)
             for way in range(ways)
         ]
         x = made[0]
@@ -109,24 +112,39 @@ _UNBATCHED = 2
 """Dimensions of one sequence alone: steps and features."""
 
 
-def _direction(t: Trace, x: Ref, weights: Sequence[Ref], place: int) -> Ref:
-    """Return what one direction of a layer makes of all steps."""
+def _direction(t: Trace, x: Ref, weights: Sequence[Ref], place: int, learnt: Ref | None) -> Ref:
+    """Return what one direction of a layer makes of all steps.
+
+    Args:
+        t: trace that it is written in.
+        x: what goes in.
+        weights: of inputs and states, biases of both, the projection of states.
+        place: of steps among the dimensions of x.
+        learnt: first states, if they have a gradient.
+    """
     forest, (w, v) = t.forest, weights[:2]
     kind = t.node.target.partition(".")[2].partition("_")[0]
-    width = v.dims[1]
+    projection = weights[-1] if len(weights) % 2 else None
+    width = v.dims[1] if projection is None else projection.dims[1]
     for one in (w, v):
         many = forest.length(one.dims[0]) // forest.length(width)
         forest.split(one.dims[0], (many, _size(t, width)))
-    biases = [*weights[2:], None, None][:2]
+    biases = [*(one for one in weights[2:] if one is not projection), None, None][:2]
     gates = [times(t, x, under(w, w.dims[::-1]), biases[0])]
     dims = (*x.dims[:-1], forest.flat(w.dims[0])[-1:])
-    first = put(dims, place)
+    made = dims if projection is None else (*x.dims[:-1], projection.dims[0])
+    first = put(made, place)
     before = [Ref(Tensor(first, nature=Nature.CONSTANT), first)]
+    if learnt is not None:
+        before = [t.pointwise("copy", [learnt], first)]
     steps = _size(t, x.dims[place]) - 1
     if steps != 0:
-        before.append(t.pointwise("copy", gates, put(dims, place, forest.dim(steps))))
+        before.append(t.pointwise("copy", gates, put(made, place, forest.dim(steps))))
     gates += [times(t, ref, under(v, v.dims[::-1]), biases[1]) for ref in before]
-    return t.pointwise(f"{kind}_cell", gates, dims)
+    hidden = t.pointwise(f"{kind}_cell", gates, dims)
+    if projection is None:
+        return hidden
+    return times(t, hidden, under(projection, projection.dims[::-1]))
 
 
 def _size(t: Trace, dim: Dim) -> Expr:

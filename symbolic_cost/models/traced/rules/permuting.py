@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from symbolic_cost.models.traced.acts import Ref, names_in, under
+from symbolic_cost.models.traced.acts import Ref, Use, names_in, under
 from symbolic_cost.models.traced.forest import Dim
 from symbolic_cost.models.traced.rules.parts import chosen_rows
 from symbolic_cost.models.traced.trace import Trace, rule
@@ -15,7 +15,9 @@ from symbolic_cost.models.traced.trace import Trace, rule
     "aten.index_add", "aten.index_copy", "aten.slice_scatter", "aten.select_scatter", "aten.copy",
     "aten.scatter_", "aten.masked_scatter", "aten.sort", "aten.as_strided", "aten.pixel_shuffle",
     "aten.pixel_unshuffle", "aten.channel_shuffle", "aten.gather", "aten.take_along_dim",
-    "aten.index_select", "aten.rot90",
+    "aten.index_select", "aten.rot90", "aten.scatter_add_", "aten.index_add_", "aten.index_copy_",
+    "aten.scatter_reduce", "aten.scatter_reduce_", "aten.index_reduce", "aten.fft_fftshift",
+    "aten.fft_ifftshift",
 )  # fmt: skip
 def moved(t: Trace) -> None:
     """Elements that change places: no mesh axis may split the dimensions along which they do."""
@@ -47,10 +49,12 @@ def _picked(t: Trace, ref: Ref) -> None:
 
 _DIMENSIONS: Mapping[str, str] = {
     **dict.fromkeys(("roll", "flip", "rot90"), "dims"),
+    **dict.fromkeys(("fft_fftshift", "fft_ifftshift"), "dim"),
     "unfold": "dimension",
     **dict.fromkeys(
         ("sort", "scatter", "scatter_", "scatter_add", "index_add", "index_copy", "slice_scatter",
-         "select_scatter"),
+         "select_scatter", "scatter_add_", "index_add_", "index_copy_", "scatter_reduce",
+         "scatter_reduce_", "index_reduce"),
         "dim",
     ),
 }  # fmt: skip
@@ -84,7 +88,7 @@ def _along(t: Trace, ref: Ref) -> Dim:
     "aten.ones_like", "aten.empty_like", "aten.full_like", "aten.rand_like", "aten.randn_like",
     "aten.bernoulli", "aten.new_empty_strided", "aten.eq", "aten.ne", "aten.lt", "aten.le",
     "aten.gt", "aten.ge", "aten.logical_and", "aten.logical_or", "aten.logical_xor",
-    "aten.logical_not", "aten.isnan", "aten.isinf", "aten.arange",
+    "aten.logical_not", "aten.isnan", "aten.isinf", "aten.arange", "aten.argsort",
 )  # fmt: skip
 def created(t: Trace) -> None:
     """A tensor that takes of another its shape alone, or truth values: neither has a gradient."""
@@ -118,18 +122,36 @@ def weight_norm(t: Trace) -> None:
 @rule("aten.upsample_bilinear2d", "aten.upsample_nearest2d", "aten.upsample_nearest1d",
       "aten.upsample_bicubic2d", "aten.upsample_linear1d", "aten.upsample_trilinear3d",
       "aten.upsample_nearest3d", "aten.upsample_nearest_exact2d", "aten.grid_sampler",
+      "aten.grid_sampler_2d", "aten.grid_sampler_3d", "aten.max_unpool2d",
       "aten._upsample_bilinear2d_aa", "aten._upsample_bicubic2d_aa")  # fmt: skip
 def resampled(t: Trace) -> None:
-    """Maps between positions."""
-    ref = t.tensors()[0]
+    """Maps between positions, which may be computed themselves."""
+    ref, places = t.tensors()[0], t.arg("grid")
+    dims = (*ref.dims[:2], *t.forest.dims(t.sizes()[2:]))
+    if isinstance(places, Ref) and not places.tensor.constant:
+        t.unify(ref, 0, places, 0)
+        at = Use(places, (ref.dims[0], *dims[2:], places.dims[-1]))
+        t.bind(t.pointwise("interpolate", [ref, at], dims))
+        return
     if ref.tensor.weight:
         t.bind(under(ref, t.aligned(ref, t.sizes())))
         return
     if ref.tensor.constant:
         t.bind(t.constant())
         return
-    dims = (*ref.dims[:2], *t.forest.dims(t.sizes()[2:]))
     t.bind(t.pointwise("interpolate", [ref], dims))
+
+
+@rule("aten.view_as_complex", "aten.view_as_real")
+def paired(t: Trace) -> None:
+    """Two numbers as a complex one, or a complex number as two."""
+    ref = t.tensors()[0]
+    if ref.tensor.constant:
+        t.bind(t.constant())
+        return
+    apart = t.node.target == "aten.view_as_real"
+    dims = (*ref.dims, t.forest.dim(2)) if apart else ref.dims[:-1]
+    t.bind(t.pointwise("copy", [ref], dims))
 
 
 @rule(*(f"aten.fft_{kind}{dims}" for dims in ("", "2", "n") for kind in ("fft", "ifft", "rfft",

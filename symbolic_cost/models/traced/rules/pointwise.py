@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from symbolic_cost.models.traced.acts import Ref, Use, put, under
+from symbolic_cost.models.traced.acts import Nature, Ref, Use, put, under
 from symbolic_cost.models.traced.forest import Dim, Dims
 from symbolic_cost.models.traced.graph import Size
 from symbolic_cost.models.traced.trace import RULES, Rule, Trace, rule
@@ -11,8 +11,9 @@ from symbolic_cost.models.traced.trace import RULES, Rule, Trace, rule
 _KINDS: Mapping[str, str] = {
     "add": "add sub subtract rsub logaddexp",
     "mul": "mul multiply div divide true_divide floor_divide atan2 arctan2 maximum minimum "
-    "fmod remainder addcmul addcdiv lerp hypot prelu where",
-    "scale": "neg negative masked_fill masked_fill_ tril triu nan_to_num fill fill_ zeros_like",
+    "fmod remainder addcmul addcdiv lerp hypot prelu where linalg_cross cross",
+    "scale": "neg negative masked_fill masked_fill_ tril triu nan_to_num fill fill_ zeros_like "
+    "round floor ceil trunc frac sign sgn",
     "silu": "silu",
     "gelu": "gelu",
     "relu": "relu",
@@ -60,7 +61,8 @@ def combined(t: Trace, refs: Sequence[Ref], kind: str) -> Ref:
         if alone is not None:
             return alone
     longest = max(t.forest.length(t.forest.axes(ref.dims)) for ref in moving)
-    if all(ref.tensor.weight for ref in moving) and longest == _elements(t, sizes):
+    weights = all(ref.tensor.weight for ref in moving) and longest == _elements(t, sizes)
+    if weights and not _learnt_with_frozen(t, moving):
         return _of_weights(t, moving, sizes)
     dims = broadcast(t, moving, sizes)
     uses = [Use(ref, matched(ref.dims, dims)) for ref in moving]
@@ -83,6 +85,16 @@ def _alone(t: Trace, ref: Ref, refs: Sequence[Ref], kind: str) -> Ref | None:
     if ref.tensor.weight:
         return ref
     return t.pointwise("scale", [ref], ref.dims)
+
+
+def _learnt_with_frozen(t: Trace, refs: Sequence[Ref]) -> bool:
+    """Tell whether the largest of some weights is frozen and another is not: scales of integers.
+
+    What they make has a gradient then, which the largest does not take.
+    """
+    lead = max(refs, key=lambda ref: t.forest.length(t.forest.axes(ref.dims)))
+    frozen = [Nature.FROZEN in ref.tensor.nature for ref in refs]
+    return Nature.FROZEN in lead.tensor.nature and not all(frozen)
 
 
 def _of_weights(t: Trace, refs: Sequence[Ref], sizes: Sequence[Size]) -> Ref:
@@ -146,7 +158,8 @@ def softmax(t: Trace) -> None:
         t.bind(t.constant())
         return
     row = ref.dims[t.arg("dim", 1)]
-    function = "softmax" if t.arg("dtype", 2) is None else "softmax_single"
+    single = t.arg("dtype", 2) is not None or t.cores.get(t.node.index) == "softmax_single"
+    function = "softmax_single" if single else "softmax"
     core = t.node.path if t.node.index in t.cores else ""
     t.bind(t.pointwise(function, [ref], ref.dims, row=row, core=core))
 
@@ -289,58 +302,3 @@ def _of_channels(ref: Ref, weights: Sequence[object]) -> list[Ref]:
     """Return weights of channels, the second dimension of a tensor, in their place."""
     beside = ((),) * (len(ref.dims) - 2)
     return [under(w, (w.dims[0], *beside)) for w in weights if isinstance(w, Ref)]
-
-
-def rms_norm(function: str, tensor: str, weight: str | None) -> Rule:
-    """Return the rule of a root-mean-square norm that is written out."""
-
-    def meaning(t: Trace) -> None:
-        ref = t.value(tensor)
-        scale = t.value(weight) if weight else None
-        if ref is not None:
-            t.bind(norm(t, ref, (scale,), function, ref.dims[-1]))
-
-    return meaning
-
-
-def rotation(tensor: str, *tables: str, of_pairs: bool = False) -> Rule:
-    """Return the rule of a rotation that is written out: by tables of cosines and sines.
-
-    Args:
-        tensor: what is turned.
-        tables: of cosines and of sines; of complex numbers where it turns pairs.
-        of_pairs: whether the last dimension of the tensor is the two parts of complex numbers.
-    """
-
-    def meaning(t: Trace) -> None:
-        ref = t.value(tensor)
-        if ref is None:
-            return
-        refs = [t.value(name) for name in tables]
-        if of_pairs:
-            refs = [under(one, (*one.dims, ref.dims[-1])) for one in refs if one]
-        _rotate(t, ref, refs)
-
-    return meaning
-
-
-@rule("onnx.rotary")
-def rotated(t: Trace) -> None:
-    """A rotation by tables."""
-    _rotate(t, t.arg("input"), [t.arg("cos"), t.arg("sin")])
-
-
-def _rotate(t: Trace, ref: Ref, tables: Sequence[Ref | None]) -> None:
-    angles = [Use(table, matched(table.dims, ref.dims)) for table in tables if table]
-    t.bind(t.pointwise("rotary", [ref, *angles], ref.dims, "rotary"))
-
-
-def passed(tensor: str) -> Rule:
-    """Return the rule of what changes nothing that is costed."""
-
-    def meaning(t: Trace) -> None:
-        ref = t.value(tensor)
-        if ref is not None:
-            t.bind(ref)
-
-    return meaning

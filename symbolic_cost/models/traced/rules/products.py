@@ -1,6 +1,5 @@
 """Products and attention."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,12 +34,12 @@ def product(
         suffix: name of the op below its module.
         **more: further fields of the act.
     """
-    uses = [Use(ref, _under(letters, dims)) for ref, letters in operands]
+    uses = [Use(ref, lettered(letters, dims)) for ref, letters in operands]
     added = bias if bias is not None and not bias.tensor.weight else None
     bias = None if added else bias
     if bias is not None:
         uses.append(Use(bias, bias.dims))
-    result_dims = _under(result, dims)
+    result_dims = lettered(result, dims)
     options = {
         "letters": [letters for _, letters in operands],
         "result": result,
@@ -49,6 +48,11 @@ def product(
     }
     made = t.act("einsum", uses, result_dims, suffix, options=options, **more)
     return made if added is None else t.pointwise("add", [made, added], result_dims)
+
+
+def lettered(letters: str, dims: Mapping[str, Dim]) -> Dims:
+    """Return the dimensions that letters stand for, "1" for one of size 1."""
+    return tuple(() if letter == "1" else dims[letter] for letter in letters)
 
 
 @rule("aten.linear")
@@ -103,6 +107,7 @@ def matmul(t: Trace) -> None:
 
 
 def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
+    x, w = _alone(t, x), _alone(t, w)
     if len(x.dims) == 1 or len(w.dims) == 1:
         return _vector(t, x, w)
     if len(w.dims) == _MATRIX and (w.tensor.weight or len(x.dims) > _MATRIX):
@@ -119,6 +124,14 @@ def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
     more: dict[str, Any] = {"pairs": (dims["m"], keys), "core": t.node.path} if core else {}
     letters = [f"{lead[0]}mk", f"{lead[1]}kn"]
     return product(t, list(zip((x, w), letters, strict=True)), f"{lead[2]}mn", dims, **more)
+
+
+def _alone(t: Trace, ref: Ref) -> Ref:
+    """Return a weight without the dimensions that it is repeated along: one matrix for all."""
+    owned, lead = set(t.forest.axes(ref.tensor.dims)), ref.dims[:-_MATRIX]
+    if not ref.tensor.weight or not owned.isdisjoint(t.forest.axes(lead)):
+        return ref
+    return under(ref, ref.dims[-_MATRIX:])
 
 
 def _vector(t: Trace, x: Ref, w: Ref) -> Ref:
@@ -179,75 +192,16 @@ def addmv(t: Trace) -> None:
     t.bind(combined(t, [_weighted(t, x, vector, -1), bias], "add"))
 
 
-@rule("aten.einsum")
-def einsum(t: Trace) -> None:
-    """A product as its letters say."""
-    inputs, result = _letters_of(t, str(t.arg("equation", 0)).replace(" ", ""))
-    refs = t.arg("tensors", 1)
-    dims: dict[str, Dim] = {}
-    operands = [
-        (ref, _note_dims(t, ref, names, dims)) for ref, names in zip(refs, inputs, strict=True)
-    ]
-    left = "".join(name if name in dims else "1" for name in result)
-    every = [*(letters for _, letters in operands), left]
-    lonely = {name for name in dims if sum(name in letters for letters in every) == 1}
-    if len(refs) > 1:
-        operands = [_summed(t, ref, letters, lonely, dims) for ref, letters in operands]
-    if len(refs) > 1 and any(name not in left and name not in lonely for name in dims):
-        t.bind(product(t, operands, left, dims))
-    else:
-        uses = [Use(ref, _under(letters, dims)) for ref, letters in operands]
-        function = "sum" if len(refs) == 1 else "mul"
-        t.bind(t.pointwise(function, uses, _under(left, dims)))
-
-
-def _summed(
-    t: Trace, ref: Ref, letters: str, lonely: set[str], dims: Mapping[str, Dim]
-) -> tuple[Ref, str]:
-    """Return an operand after the sum over what neither the other nor the result has."""
-    if lonely.isdisjoint(letters):
-        return ref, letters
-    rest = "".join(name for name in letters if name not in lonely)
-    taken = Use(ref, _under(letters, dims))
-    return t.pointwise("sum", [taken], _under(rest, dims), "sum"), rest
-
-
-def _letters_of(t: Trace, text: str) -> tuple[list[str], str]:
-    """Return the letters of every operand and of the result: "bik,bkj->bij"."""
-    where = f"{t.graph.place}: einsum {text!r} of {t.node.path}"
-    listed = re.split(",|->", text)
-    right = re.fullmatch(r"[A-Za-z,]+->[A-Za-z]*", text)
-    if not right or any(len(set(letters)) < len(letters) for letters in listed):
-        raise InputError(f"{where}: a letter stands once in a tensor")
-    if text.count(",") > 1:
-        raise InputError(f"{where}: products of two tensors are accepted")
-    return listed[:-1], listed[-1]
-
-
-def _note_dims(t: Trace, ref: Ref, letters: str, dims: dict[str, Dim]) -> str:
-    """Note the dimensions of an operand by letter, and return its letters, "1" for size 1."""
-    own = ""
-    for letter, dim in zip(letters, ref.dims, strict=True):
-        if not t.forest.flat(dim):
-            own += "1"
-            continue
-        own += letter
-        if letter in dims:
-            t.forest.unify(dims[letter], dim)
-        else:
-            dims[letter] = apart_from(t, dim, [*dims.values()])
-    return own
-
-
-def _under(letters: str, dims: Mapping[str, Dim]) -> Dims:
-    return tuple(() if letter == "1" else dims[letter] for letter in letters)
-
-
-@rule("aten.scaled_dot_product_attention")
+@rule("aten.scaled_dot_product_attention", *(f"aten._scaled_dot_product_{kind}" for kind in (
+      "flash_attention", "flash_attention_for_cpu", "efficient_attention", "cudnn_attention",
+      "fused_attention_overrideable", "attention_math", "attention_math_for_mps")))  # fmt: skip
 def attention(t: Trace) -> None:
     """Scores, softmax and weighted sum, with what is added to the scores."""
     q, k, v = t.arg("query", 0), t.arg("key", 1), t.arg("value", 2)
-    mask, causal = t.arg("attn_mask", 3), t.arg("is_causal", 5) is True
+    mask = t.arg("attn_mask") if t.arg("attn_bias") is None else t.arg("attn_bias")
+    if t.node.target == "aten.scaled_dot_product_attention":
+        mask = t.arg("attn_mask", 3)
+    causal = t.arg("is_causal", 5) is True
     if causal:
         t.masked.add(t.node.index)
     if t.arg("enable_gqa") is True and len(q.dims) == _HEADED:
