@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import prod
 
-from sympy import Expr, Symbol
+from sympy import Expr, Symbol, ceiling, floor
 
 from symbolic_cost.errors import DivisibilityError, InputError, refuse
 from symbolic_cost.records import dataclass, replace
@@ -68,7 +68,8 @@ def _small(bound: Least, numbers: Mapping[Symbol, Expr]) -> str:
     size, least = bound.size.xreplace(numbers), bound.least.xreplace(numbers)
     if not (size.is_number and least.is_number) or size >= least:
         return ""
-    return f"{bound.what}: {_with_value(bound.size, size)} is less than {least}: {bound.because}"
+    shown = size if bound.size.has(ceiling, floor) else _with_value(bound.size, size)
+    return f"{bound.what}: {shown} is less than {least}: {bound.because}"
 
 
 def bound_split(split: Split, numbers: Mapping[Symbol, Expr]) -> Split:

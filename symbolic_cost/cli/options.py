@@ -66,9 +66,15 @@ class Choices:
         return built
 
     def jobs(self, model: str, strategies: Iterable[str], **options: Any) -> list[Job]:
-        """Return the job, and those of further strategies."""
+        """Return the job, and those of further strategies, without stages without a schedule."""
+        from symbolic_cost.parallel.parsing import parse_strategy
+
         chosen = (self.strategy, *strategies)
-        return [replace(self, strategy=one).job(model, **options) for one in chosen]
+        staged = ["pp" in parse_strategy(one) for one in chosen]
+        asked = {**self.options, **options}
+        flat = {name: one for name, one in asked.items() if name not in ("schedule", "layout")}
+        runs = zip(chosen, (asked if p or not any(staged) else flat for p in staged), strict=True)
+        return [replace(self, strategy=one, options=own).job(model) for one, own in runs]
 
     def sheet(self, model: str, make: Callable[[Job], Sheet], **options: Any) -> Sheet:
         """Return a table of the job's stage; for --stage all, of its stages one below another."""

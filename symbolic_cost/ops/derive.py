@@ -9,7 +9,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.algebra import mul
 from symbolic_cost.axes import Role
-from symbolic_cost.conditions import Split
+from symbolic_cost.conditions import Condition, Split
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, PlacementError, refuse, unknown
 from symbolic_cost.extrema import Max, Min
@@ -188,6 +188,7 @@ class Derivation:
         quantities: Collection[Quantity] = EVERY,
     ) -> None:
         self._model, self._conventions, wanted = model, conventions, frozenset(quantities)
+        self._bounds = recompute.conditions(model)
         self._bookings = booked or Bookings()
         self._stored = (*placement.stored.items(), placement.whole, placement.again)
         self._flows: dict[str, Flow] = {}
@@ -224,9 +225,14 @@ class Derivation:
         """Return the costs of parts as one table."""
         listed = tuple(costs)
         rows = tuple(row for one in listed for row in one.rows)
-        return CostTable(rows, self._conventions, self.splits(listed), self._model.name)
+        splits, name = self._splits(listed), self._model.name
+        return CostTable(rows, self._conventions, splits, name, self._bounds)
 
-    def splits(self, costs: Iterable[PartCosts]) -> tuple[Split, ...]:
+    def conditions(self, costs: Iterable[PartCosts]) -> tuple[Condition, ...]:
+        """Return what the numbers of parts and their blocks must meet."""
+        return (*self._splits(costs), *self._bounds)
+
+    def _splits(self, costs: Iterable[PartCosts]) -> tuple[Split, ...]:
         """Return the divisions of parts that must come out whole."""
         splits: dict[str, Split] = {}
         for one in costs:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, Integer
 
+from symbolic_cost.algebra import add
+from symbolic_cost.conditions import Least
 from symbolic_cost.errors import InputError, UnknownNameError, quote, unknown
 from symbolic_cost.lazy import Recent
 from symbolic_cost.reading import package_data
@@ -135,6 +137,14 @@ class Recompute:
             for part in model.parts
             for op in part.ops
         }
+
+    def conditions(self, model: Model) -> tuple[Least, ...]:
+        """Return what the number of blocks must meet: the inputs of N make one that is kept."""
+        if self.every == 1:
+            return ()
+        blocks = add(*(part.repeat for part in model.parts if part.is_block))
+        because = f"recompute {self.name} keeps the input of one block in {self.every}"
+        return (Least("blocks of the model", blocks, self.every, because),)
 
     def drops(self, region: str | None) -> bool:
         """Tell whether what a region hands on is made anew, and not kept, for those who need it."""

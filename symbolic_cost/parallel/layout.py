@@ -49,8 +49,9 @@ class Layout:
         full, first, last = self.rule(total, stages * chunks)
         degrees = (("pp", stages), ("v", chunks))
         slots = tuple((name, degree) for name, degree in degrees if degree != 1)
-        held = [self.blocks(total, stages, chunks, end) for end in (Stage.FIRST, Stage.LAST)]
-        because = f"layout {self.name!r} takes more blocks from an end than a stage has"
+        held = [full / (stages * chunks) - fewer for fewer in (first, last)]
+        of_one = "stage" if chunks == 1 else "chunk"
+        because = f"layout {self.name!r} takes more blocks from an end than a {of_one} has"
         short = f"layout {self.name!r} takes more blocks from the ends than the model has"
         return (
             Split("blocks", full, slots, path),
@@ -60,7 +61,7 @@ class Layout:
                 else ()
             ),
             *(
-                Least("blocks of a stage at the end", blocks, Integer(0), because)
+                Least(f"blocks of a {of_one} at the end", blocks, Integer(0), because)
                 for blocks, fewer in zip(held, (first, last), strict=True)
                 if fewer != 0
             ),

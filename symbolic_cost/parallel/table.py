@@ -288,7 +288,7 @@ class StageCosts:
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """What numbers must meet."""
-        return (*self.derivation.splits(self.parts), *self.divided.conditions)
+        return (*self.derivation.conditions(self.parts), *self.divided.conditions)
 
     @cached_property
     def _joined(self) -> CostTable:

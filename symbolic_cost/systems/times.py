@@ -92,8 +92,7 @@ class Timing:
 
         What is said of "cp" goes for every way to split positions: ulysses and ring as well.
         """
-        if self.strides and len(meshes) > 1 and self.overlaps:
-            # The answer of whichever mesh axis has the greatest stride.
+        if self.strides and len(meshes) > 1 and self.overlaps:  # that of the greatest stride
             first, *others = meshes
             share, stride = self.overlap((first,), phase, kind).share, self.strides[first]
             for mesh in others:
@@ -103,8 +102,10 @@ class Timing:
             return partial(share)
         outermost = max(meshes, key=tuple(self.mesh).index)
         names = (outermost, "cp") if outermost in _POSITIONS else (outermost,)
-        said = next((self.overlaps[name] for name in names if name in self.overlaps), NONE)
-        return said.of(phase, kind)
+        if outermost == "ep" and kind not in (None, CollectiveKind.ALL_TO_ALL):
+            names = ("dp",)  # experts are on all data-parallel ranks, which sum and gather here
+        said = (self.overlaps[name] for name in names if name in self.overlaps)
+        return next(said, NONE).of(phase, kind)
 
     def hops(self, meshes: tuple[str, ...]) -> Hops:
         """Return where the groups of some mesh axes lie."""

@@ -330,3 +330,18 @@ def test_reading_json_of_reproduce_has_formulas():
     line = ["reproduce", "transformer-tables", "--formulas", "--format", "json"]
     rows = json.loads(CliRunner().invoke(main, line).stdout)["rows"]
     assert any(row["formula"] for row in rows)
+
+
+def test_a_schedule_goes_for_the_strategies_with_stages(tmp_path):
+    """One of two strategies has stages: the schedule is its own, whichever stands first."""
+    for first, other in (("pp=4", "tp=4"), ("tp=4", "pp=4")):
+        picture = tmp_path / f"{first}.svg"
+        line = ["memory", "llama-3-8b", "--strategy", first, "--against", other]
+        options = ["--schedule", "zb-v", "--set", "b=1,M=8", "-o", str(picture)]
+        result = CliRunner().invoke(main, line + options)
+        assert result.exit_code == 0, result.output
+        assert picture.exists()
+    flat = ["memory", "llama-3-8b", "--strategy", "tp=4", "--against", "tp=2"]
+    refused = CliRunner().invoke(main, [*flat, *options])
+    assert refused.exit_code == 2
+    assert "schedule 'zb-v' is of the stages of pp, which there is not" in refused.output

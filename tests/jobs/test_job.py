@@ -252,3 +252,23 @@ def test_a_table_of_memory_says_which_stage_holds_most():
     assert "a machine says which stage holds most" in shown[None, "first"]
     ends = sc.job("gpt3-175b", "pp=2", {**known, "M": 4}, layout="ends=1/3", stage="last")
     assert "layout ends=1/3, 47 of 96 blocks" in str(ends.memory())
+
+
+@pytest.mark.parametrize("number_later", [False, True])
+def test_chunks_without_blocks_are_refused(number_later):
+    """12 blocks in 5 chunks on each of 4 stages: 20 places, of which the ends lack 4 each."""
+    known = {"b": 1, "M": 8}
+    numbers = known if number_later else {**known, "v": 5}
+    own = sc.job("gpt2", "pp=4", numbers, schedule="interleaved")
+    with pytest.raises(InputError, match=r"at the end: -3 is less than 0.* than a chunk has"):
+        (own.bind(v=5) if number_later else own).memory()
+
+
+def test_no_more_blocks_run_again_than_there_are():
+    assert sc.job("gpt2", recompute="full/12").total("saved") > 0
+    said = "blocks of the model: n_layers = 12 is less than 13: recompute full/13 keeps"
+    for refused in (sc.Job.memory, sc.Job.table):
+        with pytest.raises(InputError, match=said):
+            refused(sc.job("gpt2", recompute="full/13"))
+    with pytest.raises(InputError, match=said):
+        sc.job("gpt", recompute="full/13").bind(n_layers=12).total("saved")
