@@ -362,7 +362,14 @@ WHERE = """\
 * trillium: 8-bit products of its one model are up to 13 % too fast.
 * handful: runs of one configuration under several releases of Megatron-Bridge are 3.6 (b300), 4.3
   (gb300-nvl72), 5.6 (gb200-nvl72) and 7.8 % (h100) from their own median, up to twice as long;
-  three numbers of a cluster cannot tell releases apart. On a100-40gb of LLM Foundry runs of 13
+  three numbers of a cluster cannot tell releases apart. A spread of releases beside those of boxes
+  and steps would not serve: it is one model's. Qwen3 differs by 0.22 (standard deviation of
+  logarithms within one configuration, 24 degrees of freedom; on Blackwell its steps of 26.06 took
+  0.64 to 0.75 of those of 26.04), all others by 0.043 (78), less than a step has already (0.05):
+  by 0.013 on h100 and 0.018 on b200, of which too few are inside, and by 0.038 to 0.054 on b300,
+  gb200-nvl72 and gb300-nvl72, of which enough are. That what hides behind the same computing hides
+  together was found by raising rates, without errors in view; it moves no mean by 0.03 %. On
+  a100-40gb of LLM Foundry runs of 13
   billion parameters take 7 to 10 % longer than predicted on eight devices and 5 % less on 16 to
   128. A number for each of six kinds of work left 0.4 % less in the mean of five clusters. Four of
   the 245 rows that handfuls predict are what is above 4 %, 3.8 without them: 30 billion parameters

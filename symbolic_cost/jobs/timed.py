@@ -148,11 +148,12 @@ class Timed:
         if self.open_symbols:
             return (without_number(self.open_symbols),)
         lines = [] if self.fit else [*self.fit.summary]
-        mfu = float(self.numbers["mfu"])
-        if mfu > 1:
+        shares = {name: float(self.numbers[name]) for name in ("mfu", "hfu")}
+        above = [f"{name.upper()} {share:.3g}" for name, share in shares.items() if share > 1]
+        if above:
             lines.append(
-                f"MFU {mfu:.3g} is above 1: conventions {self.setup.conventions.name} count work "
-                f"that attention {self.setup.running.attention} leaves out"
+                f"{' and '.join(above)} above 1: conventions {self.setup.conventions.name} count "
+                f"work that attention {self.setup.running.attention} leaves out"
             )
         return tuple(lines)
 

@@ -16,6 +16,7 @@ from symbolic_cost.parallel.states import optimizer
 from symbolic_cost.parallel.table import StageCosts
 from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.offload import Offload
+from symbolic_cost.systems.overlap import Overlap, exposed
 from symbolic_cost.systems.pricing import PASSING, SLOWNESS
 from symbolic_cost.systems.results import ENDS
 from symbolic_cost.systems.setting import Setting
@@ -119,7 +120,7 @@ class StepEnds:
                 messages.setdefault(key, []).append(size)
         for key, size in _sums(_sent(costs.sent, phase)).items():
             messages.setdefault(key, []).append(size)
-        exposed = []
+        sent: list[tuple[Overlap, Expr]] = []
         for (meshes, kind, ranks), sizes in messages.items():
             pair = "ends" if meshes == ("pp",) and ranks == _PAIR else ""  # they share a weight
             group = pair or "+".join(meshes)
@@ -127,9 +128,9 @@ class StepEnds:
             size = self.to.add(f"{name}.{group}.{kind}.message", whole)
             time = sent_time(kind, meshes, size, self.setting.timing, self.to, pair=pair)
             took = self.to.add(f"{name}.{group}.{kind}", time)
-            waits = self.setting.timing.overlap(meshes, phase, kind).exposed(took, busy)
-            exposed.append(waits + mul(self.setting.timing.steal, took - waits))
-        return self.to.keep(name, add(*exposed))
+            sent.append((self.setting.timing.overlap(meshes, phase, kind), took))
+        waits, took = exposed(sent, busy), add(*(one for _, one in sent))
+        return self.to.keep(name, waits + mul(self.setting.timing.steal, took - waits))
 
 
 def _state_key(states: States) -> tuple[object, ...]:

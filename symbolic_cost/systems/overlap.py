@@ -7,12 +7,12 @@ from decimal import Decimal, InvalidOperation
 
 from sympy import Expr, Integer
 
-from symbolic_cost.algebra import add, mul, space_of
+from symbolic_cost.algebra import add, mul
 from symbolic_cost.errors import InputError, unknown
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ledger import CollectiveKind, Phase
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import Active, exact
+from symbolic_cost.symbols import exact
 
 HOST = "host"
 """Where rows are that are offloaded; the policy of its link goes by this name."""
@@ -103,22 +103,32 @@ def partial(share: Expr) -> Overlap:
 def exposed(parts: Sequence[tuple[Overlap, Expr]], busy: Expr) -> Expr:
     """Return what is waited for of communications under several answers [s].
 
-    Those of one share hide together: where shares are open, [x != y] says whether they are alike.
+    All that may be hidden hides together, since no second of computing hides two: 3 and 4 s, of the
+    latter a half, beside 4 s of computing leave 3 + 4 - min(3 + 2, 4) s.
 
     Args:
         parts: an answer, and the time of the communication that it goes for [s].
         busy: time of the computing that may hide it [s].
     """
-    shares = [policy.share for policy, _ in parts if policy.share is not None]
-    if len(shares) < 2 or space_of(shares) is None:  # noqa: PLR2004 - nothing to hide together
-        return add(*(policy.exposed(time, busy) for policy, time in parts))
-    terms = []
-    for place, (policy, time) in enumerate(parts):
-        apart = [Active(1 + (shares[place] - other) ** 2) for other in shares]
-        later = zip(apart[place + 1 :], parts[place + 1 :], strict=True)
-        together = add(time, *((1 - unlike) * other for unlike, (_, other) in later))
-        terms.append(mul(*apart[:place], policy.exposed(together, busy)))
-    return add(*terms)
+    apart = [policy.exposed(time, busy) for policy, time in parts if policy.share is None]
+    shared = [(policy, policy.share, time) for policy, time in parts if policy.share is not None]
+    apart += [time for _, share, time in shared if share == 0]
+    hiding = [one for one in shared if one[1] != 0]
+    whole = add(*(time for _, _, time in hiding))
+    if len({policy for policy, _, _ in hiding}) > 1:
+        hidden = Min(add(*(mul(share, time) for _, share, time in hiding)), busy)
+        return add(*apart, whole - hidden)
+    return add(*apart, *(policy.exposed(whole, busy) for policy, _, _ in hiding[:1]))
+
+
+def in_turn(parts: Sequence[tuple[Overlap, Expr]], busy: Expr, times: Expr) -> Expr:
+    """Return what is waited for alike communications, each beside the next computing [s].
+
+    As `Overlap.in_turn`, of communications under several answers that hide together. Whoever runs
+    none waits for none, and of half a run one in two waits.
+    """
+    first, others = Min(times, 1), Max(times - 1, 0)
+    return first * add(*(time for _, time in parts)) + others * exposed(parts, busy)
 
 
 def pipelined(panels: Expr) -> Overlap:

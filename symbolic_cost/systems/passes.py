@@ -17,6 +17,7 @@ from symbolic_cost.records import dataclass
 from symbolic_cost.symbols import Active
 from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.offload import Offload
+from symbolic_cost.systems.overlap import in_turn
 from symbolic_cost.systems.pricing import HOST, PASSING, SLOWNESS
 from symbolic_cost.systems.setting import Setting
 from symbolic_cost.systems.times import (
@@ -90,9 +91,13 @@ class StagePasses:
             exposed = [part.runs * times.exposed[name] for part, times in parts]
             exposed += [self._bundles(part, times, name) for part, times in parts]
             working = self.to.keep(f"{stage}.{name}.busy", busy)
-            sending = self._sent(stage, name, costs.sent, phases, working)
-            hosting = self.offload.passing(stage, name, costs, working)
-            self.to.keep(f"{stage}.{name}.exposed", add(*exposed, sending, hosting))
+            # Stages and the host are behind links of their own: what they send may go on while the
+            # device waits for others as well, and hides in no second twice.
+            waits = add(*exposed)
+            beside = working + waits + add(*(p.repeat * times.waits[name] for p, times in parts))
+            sending = self._sent(stage, name, costs.sent, phases, beside)
+            hosting = self.offload.passing(stage, name, costs, beside + sending)
+            self.to.keep(f"{stage}.{name}.exposed", add(waits, sending, hosting))
         self._passes(stage, parts)
         waits = add(*(self.to[f"{stage}.{name}.exposed"] for name in PASSES))
         self.to.keep(f"{stage}.exposed", waits)
@@ -126,12 +131,12 @@ class StagePasses:
             terms = (*(op.busy for op in mine), self._copied(f"{path}.{name}", moved[name]))
             busy[name] = self.to.add(f"{path}.{name}.busy", add(*terms))
             waits = add(*(op.exposed for op in mine))
+            synced[name] = self._synced(f"{path}.{name}", mine, known)
             if timing.rates is not None:
                 hidden = add(*(op.communication for op in mine)) - waits
-                waits += Max(0, hidden - busy[name])
+                waits += Max(0, hidden - busy[name] - synced[name])
             exposed[name] = self.to.add(f"{path}.{name}.exposed", waits)
             issued[name] = add(*(op.issued for op in mine))
-            synced[name] = self._synced(f"{path}.{name}", mine, known)
         bundled = {name: self._bundled(f"{path}.{name}", own) for name, own in moved.items()}
         return PartTimes(tuple(ops), busy, exposed, bundled, issued, synced)
 
@@ -219,13 +224,13 @@ class StagePasses:
 
         The gather of a block runs beside the block before; what it hides slows the computing.
         """
-        timing, terms = self.setting.timing, []
-        busy = times.busy[name] + times.exposed[name]
-        for mesh, took in times.bundled[name].items():
-            waits = timing.overlap((mesh,), PASSES[name][0]).in_turn(took, busy, part.runs)
-            hidden = part.runs * took - waits
-            terms.append(waits + mul(timing.steal, hidden))
-        return add(*terms)
+        timing, own = self.setting.timing, times.bundled[name]
+        busy = times.busy[name] + times.exposed[name] + times.waits[name]
+        sent = [(timing.overlap((mesh,), PASSES[name][0]), took) for mesh, took in own.items()]
+        if not sent:
+            return Integer(0)
+        waits = in_turn(sent, busy, part.runs)
+        return waits + mul(timing.steal, part.runs * add(*own.values()) - waits)
 
     def _passes(self, stage: Stage, parts: Iterable[tuple[Part, PartTimes]]) -> None:
         """Define the passes; the device idles where the host issues ops more slowly than it works.
