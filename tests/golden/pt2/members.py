@@ -93,8 +93,10 @@ def bases() -> dict[str, dict[str, Any]]:
 
 
 def _pictured(config: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    network = getattr(transformers, (config.get("architectures") or [""])[0], None)
+    sees = getattr(network, "main_input_name", "pixel_values") == "pixel_values"
     known = "image_size" in json.dumps(config)
-    return {"image_size": _SIDE} if kind in ("vision", "image") and not known else {}
+    return {"image_size": _SIDE} if kind in ("vision", "image") and sees and not known else {}
 
 
 def _numbers(value: Any) -> Any:
@@ -108,7 +110,7 @@ def _numbers(value: Any) -> Any:
 
 def members(base: Mapping[str, Any], *, one_depth: bool = False) -> Iterator[dict[str, int]]:
     """Yield the numbers of the fields of each member."""
-    base = base.get(_SEEN, base)
+    base = base.get(_SEEN) or base
     fields = {
         role: [name for name in names.split() if type(base.get(name)) is int]
         for role, names in FIELDS.items()
@@ -134,7 +136,7 @@ def members(base: Mapping[str, Any], *, one_depth: bool = False) -> Iterator[dic
 
 def configuration(base: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
     """Return a member's configuration: lists of layers are the class's to make."""
-    if _SEEN in base:
+    if base.get(_SEEN):
         return {**base, _SEEN: configuration(base[_SEEN], sizes)}
     depths = [base[name] for name in FIELDS["depth"].split() if name in sizes]
     kept = {
