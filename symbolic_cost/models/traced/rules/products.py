@@ -129,7 +129,8 @@ def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
 def _alone(t: Trace, ref: Ref) -> Ref:
     """Return a weight without the dimensions that it is repeated along: one matrix for all."""
     owned, lead = set(t.forest.axes(ref.tensor.dims)), ref.dims[:-_MATRIX]
-    if not ref.tensor.weight or not owned.isdisjoint(t.forest.axes(lead)):
+    repeated = t.forest.axes(lead)
+    if not ref.tensor.weight or not repeated or not owned.isdisjoint(repeated):
         return ref
     return under(ref, ref.dims[-_MATRIX:])
 
