@@ -1,6 +1,7 @@
 # make demo      derive and print the transformer tables
 # make test      run the tests but for the slow ones
-# make test-all  run the slow ones as well: every family, strategy, fault and bad line
+# make test-all  run the slow ones as well: every family, strategy, fault and bad line; a third of
+#                the slow ones alone: make test-slow PART=1/3
 # make check     lint, formatting and types
 # make reports   write the reports anew, from what is fitted where rows were measured
 # make lifted    compare families with exported graphs: reports/lifted/, half a minute a family
@@ -28,7 +29,7 @@ test: $(STAMP)
 	@$(VENV)/bin/python -m pytest -q -n 2 --dist worksteal -m 'not slow'
 
 test-slow: $(STAMP)
-	@$(VENV)/bin/python -m pytest -q -n 2 --dist worksteal -m slow
+	@PART=$(PART) $(VENV)/bin/python -m pytest -q -n 2 --dist worksteal -m slow
 
 test-all: test test-slow
 

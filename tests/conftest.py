@@ -1,8 +1,10 @@
-"""Hypothesis profiles, registrations for one test, and the skip of LaTeX tests without LaTeX."""
+"""Hypothesis profiles, parts of the suite, registrations, and LaTeX tests without LaTeX."""
 
 import gc
 import os
+import re
 import shutil
+import zlib
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +23,33 @@ settings.register_profile(
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default")
 )
+
+
+def _part():
+    """The number of a part and how many there are, from `PART=1/3`."""
+    part = os.environ.get("PART") or "1/1"
+    written = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", part)
+    if written is None or int(written[1]) > int(written[2]):
+        raise pytest.UsageError(f"PART={part}: a part is written 1/3, 2/3 or 3/3")
+    return int(written[1]), int(written[2])
+
+
+def pytest_configure():
+    """What is no part is refused before a worker starts."""
+    _part()
+
+
+def pytest_collection_modifyitems(config, items):
+    """Of the tests that were chosen those of one part run.
+
+    A test's name decides where it belongs, so that the parts share none, leave none, and stay what
+    they are when other tests come and go.
+    """
+    number, parts = _part()
+    here = {item: zlib.crc32(item.nodeid.encode()) % parts == number - 1 for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if not here[item]])
+    items[:] = [item for item in items if here[item]]
+
 
 LATEX_PROGRAMS = ("pdflatex", "pdftoppm")
 

@@ -99,6 +99,7 @@ SCRIPTS = st.builds(lambda first, rest: first + "\n".join(rest), FIRST,
                     st.lists(NESTED, min_size=2, max_size=6))  # fmt: skip
 
 
+@pytest.mark.slow
 @needs_bash
 @settings(max_examples=150, deadline=None)
 @given(SCRIPTS)

@@ -368,6 +368,7 @@ def calls(name, thing):
             yield "*", strange, lambda s=strange: thing(*valid.values(), s)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, _ in public()])
 def test_strange_arguments_are_refused_or_understood(name, tmp_path, monkeypatch):
     """Any exception but the library's own fails the test."""

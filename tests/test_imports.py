@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 REPORT = """
 import json, sys
@@ -60,6 +62,7 @@ code = early
 """
 
 
+@pytest.mark.slow
 def test_a_job_loads_what_answers_its_question():
     """No other family, no timing for a table of bytes, and no arrays for one configuration."""
     assert run("import sys\n" + JOB) == ("", {"code": [], "heavy": ["sympy"]})

@@ -569,6 +569,7 @@ def step(path, **options):
     return sc.job(str(path), system="h100", **options).time().step
 
 
+@pytest.mark.slow
 def test_what_a_file_hides_decides_its_step(tmp_path):
     """Fewer switches hide less; who says an overlap, or another's software, has the last word."""
     path, steps = tmp_path / "run.sh", []

@@ -51,6 +51,7 @@ def test_elasticities_are_relative_differences(built, symbol, numbers):
     assert abs(found - difference) <= Fraction(1, 10**9)
 
 
+@pytest.mark.slow
 @given(laurent(lowest=1), values(50))
 def test_elasticities_of_all_symbols_add_up_to_the_joint_one(built, numbers):
     here = sympy_numbers(numbers)
@@ -182,6 +183,7 @@ def test_leaves_out_what_is_not_positive(roots, negative):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.lists(laurent(lowest=1), min_size=3, max_size=3), values(50))
 def test_symbolic_solutions_solve_every_case(parts, numbers):

@@ -26,6 +26,7 @@ def kept(folder):
     return sorted(folder.glob("*.answer"))
 
 
+@pytest.mark.slow
 def test_the_same_bytes(tmp_path):
     folder = tmp_path / "cache"
     first, again = (asked(LINE, folder, tmp_path) for _ in range(2))

@@ -150,6 +150,7 @@ def test_comm_lists_who_talks_to_whom():
     assert "crosses 2 nodes" in printed
 
 
+@pytest.mark.slow
 def test_schedule_is_drawn(tmp_path):
     line = "schedule --strategy pp=4 --microbatches 8 --schedule zb-h1"
     rows = {row["quantity"]: row for row in json.loads(run(f"{line} --format json"))["records"]}

@@ -263,6 +263,7 @@ def process(line, **more):
     return subprocess.run(command, check=False, capture_output=True, text=True, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["--help", "strategies", "formula --help"])
 def test_output_that_cannot_be_written_is_no_success(line, tmp_path):
     here = f"{sys.executable} -m symbolic_cost {line}"
@@ -285,6 +286,7 @@ def test_an_encoding_that_lacks_a_character_prints_it_escaped():
     assert "\\u2500" in done.stdout
 
 
+@pytest.mark.slow
 def test_same_bytes_for_every_hash_seed_and_width():
     outputs = {
         process(

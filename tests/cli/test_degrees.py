@@ -19,6 +19,7 @@ def rows(text):
     return list(csv.reader(io.StringIO(result.stdout)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "rest"),
     [

@@ -13,6 +13,7 @@ NOTHING = "gpt3-175b --gpus 8 --global-batch 8"
 TP = "--system a100-80gb --vary tp=4,8 --set M=8"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "nearest"),
     [

@@ -12,6 +12,7 @@ from symbolic_cost.units import Unit
 from tests.cli.test_commands import run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [
@@ -48,6 +49,7 @@ def test_the_unit_of_seconds_is_told_though_titles_have_an_s():
     assert titles == {one: f"{one.removesuffix(' [s]')} [s]" for one in titles}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["torchtitan", "fsdp", "llm-foundry"])
 def test_a_stack_implies_its_precision_and_the_header_says_so(name):
     options = {"system": "h100", "stack": name, "global_batch": 2}
@@ -85,6 +87,7 @@ def test_where_attention_meets_the_mlp_is_positive():
     assert "attention core = MLP" not in run("scale flops_train llama-3-8b --in tp --strategy tp")
 
 
+@pytest.mark.slow
 def test_what_is_bound_is_not_asked_for_and_no_legal_size_is_told():
     text = run("solve memory==20GiB llama-3-8b --in tp --strategy tp")
     assert "give numbers" not in text

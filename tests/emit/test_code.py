@@ -48,6 +48,7 @@ def written():
     return of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("language", "name"), list(cases()))
 def test_code_equals_exact_results(language, name, written, tmp_path):
     compiler, *options = COMPILERS[language]

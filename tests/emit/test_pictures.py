@@ -122,6 +122,7 @@ def texts_of(figure):
 _SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draws", "wide"),
     [
@@ -201,6 +202,7 @@ def test_figures_within_few_powers_of_two_have_ticks(largest):
     assert sum(low <= tick <= high for tick in ticks) >= 3
 
 
+@pytest.mark.slow
 def test_parts_add_up():
     for place, job in enumerate(JOBS):
         total = sum(values[place] for values in memory().parts.values())

@@ -17,6 +17,7 @@ DEVICE = machine("transformer-tables").device("fp16")
 POINTS = roofline_points(bind(cost(GPT2, STANDARD), GPT2.bindings), DEVICE)
 
 
+@pytest.mark.slow
 def test_drawing_is_the_same_each_time(tmp_path):
     pytest.importorskip("matplotlib")
     files = [tmp_path / "one.svg", tmp_path / "two.svg"]

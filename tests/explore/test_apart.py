@@ -75,6 +75,7 @@ def alone(tmp_path_factory):
     return folder, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["own", "", "/proc/none"])
 def test_what_derives_has_no_arrays_and_what_evaluates_no_sympy(alone, folder, tmp_path):
     place = tmp_path if folder == "own" else folder
@@ -89,6 +90,7 @@ def test_what_derives_has_no_arrays_and_what_evaluates_no_sympy(alone, folder, t
         assert ran(place, line=f"{LINE} --top 4")[1] == ["child sympy", "parent numpy"]
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_told_once(tmp_path):
     for line in (LINE.replace("gpt2", "gpt3000"), f"{LINE} --choose tp=3"):
         words = [sys.executable, "-m", "symbolic_cost", *line.split()]
@@ -103,7 +105,15 @@ def begun(folder):
     words = [sys.executable, "-m", "symbolic_cost", *LONG.split()]
     env = {**os.environ, "SYMBOLIC_COST_CACHE": str(folder)}
     pipe = subprocess.PIPE
-    search = subprocess.Popen(words, env=env, stdout=pipe, stderr=pipe, start_new_session=True)
+    search = subprocess.Popen(
+        words,
+        env=env,
+        stdout=pipe,
+        stderr=pipe,
+        start_new_session=True,
+        # A script's background job ignores Ctrl-C, and what it starts would do so too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads
+    )
     children = Path(f"/proc/{search.pid}/task/{search.pid}/children")
     until(lambda: children.read_text() and list(folder.glob("*.layers")))
     return search, int(children.read_text())

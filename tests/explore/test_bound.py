@@ -4,6 +4,7 @@ from itertools import product
 from math import prod
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def drawn(draw, name):
     return np.array(sorted(draw(st.sets(rates, min_size=1, max_size=7))))
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(graphs(), st.data())
 def test_random_tapes(program, data):

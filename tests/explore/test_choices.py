@@ -121,6 +121,7 @@ def test_an_order_is_told_by_which_axis_lies_inside():
     assert numbers["hosted saved"] == [0, 0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stack", "schedule"), [("megatron-core", "1f1b"), ("deepseek", "dualpipe")]
 )
@@ -215,6 +216,7 @@ def test_what_is_typed():
     assert typed == {"order": ("", "all"), "offload": ("", "saved"), "scattered": (True, False)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "flags"),
     [

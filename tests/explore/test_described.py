@@ -5,6 +5,8 @@ import sys
 from dataclasses import replace
 from functools import partial
 
+import pytest
+
 import symbolic_cost as sc
 from symbolic_cost.explore.priced import Costs, about_setup, described, structure_of
 from symbolic_cost.explore.structured import tape_of
@@ -18,6 +20,7 @@ print(about_setup(structure_of(sc.job("llama", "tp,sp,dp,zero=1", system="h100")
 """
 
 
+@pytest.mark.slow
 def test_a_key_is_the_same_in_every_process():
     keys = {
         subprocess.run(

@@ -46,6 +46,7 @@ def answered(tmp_path_factory):
     return folder, told(folder, folder / "none")
 
 
+@pytest.mark.slow
 def test_what_is_kept_needs_no_sympy(answered):
     folder, (lines, last) = answered
     assert last == "0"  # a child has SymPy

@@ -63,6 +63,7 @@ def test_the_command_that_is_printed_runs_that_candidate(script):
     assert parts["step"] == pytest.approx(found.best[0].outputs["step"], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_largest_sizes_are_asked_of_a_file(script):
     done = run("fit", str(script), "--system", "h100", "--in", "b")
     assert done.exit_code == 0, done.output

@@ -141,6 +141,7 @@ def test_many_combinations_take_few_boxes():
     assert done.least.boxes < 10**5
 
 
+@pytest.mark.slow
 def test_a_search_that_gives_up_says_so():
     space = space_of(8, 16, {**USUAL, "zero": 1, "recompute": "full"})
     vary = {"l": "256:2048:x2", "F_m": "1e14:1e15:x1.01", "beta": "1e10:1e11:x1.01"}
@@ -154,6 +155,7 @@ def test_by_itself_a_search_gives_up_within_minutes():
     assert signature(minimum).parameters["most_boxes"].default <= 2_000_000
 
 
+@pytest.mark.slow
 def test_lengths_without_a_position_are_told():
     space = space_of(8, 16, {**USUAL, "zero": 1, "recompute": "full"})
     done = proof(subject(sc.job("gpt2", system="h100")), space, {"l": "512,2048"}, "throughput")
@@ -173,6 +175,7 @@ LINE = ["search", "gpt2", "--system", "h100", "--gpus", "4", "--global-batch", "
 SMALL = ["--choose", "cp=1", "--choose", "zero=1", "--choose", "recompute=full"]
 
 
+@pytest.mark.slow
 def test_the_command_says_what_is_proven():
     told = CliRunner().invoke(main, [*LINE, *SMALL, "--prove", "--vary", "l=256:1024:x2 F_m=1e14"])
     assert told.exit_code == 0, told.output

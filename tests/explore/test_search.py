@@ -112,6 +112,7 @@ def test_the_best_is_that_of_all_candidates():
     assert best == pytest.approx(sorted(scores)[: len(best)], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_answer_is_a_command_that_runs():
     found = sc.search(small(), 8, 16, top=2, choose={"zero": 1, "cp": 1, "recompute": "full"})
     for one in found.best:
@@ -235,6 +236,7 @@ def test_models_without_blocks_are_searched(name):
 DELTA = Path("tests/golden/families_text.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [64, 65])  # one chunk, two
 @pytest.mark.parametrize("stack", ["roofline", "unknown"])
 def test_what_lies_between_chunks_takes_no_time_where_there_is_one(stack, length):

@@ -96,6 +96,7 @@ def test_the_best_are_the_first_of_all():
     assert most["mfu"][0] == sc.sweep(gpt2(), GPT2, progress=False)["mfu"].max()
 
 
+@pytest.mark.slow
 def test_blocks_change_nothing(monkeypatch):
     whole = sc.sweep(gpt2(), GPT2, progress=False)
     front = sc.pareto(gpt2(), GPT2, progress=False)
@@ -124,6 +125,7 @@ def test_machine_code_and_arrays_agree_in_every_bit(monkeypatch):
     assert sc.sweep(gpt2(), GPT2, progress=False).equals(arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("vary", "options", "said"),
     [
@@ -213,6 +215,7 @@ def test_without_a_machine_memory_is_swept():
 # ---------------------------------------------------------------------- files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("top", [None, 5])
 def test_files_hold_the_rows_and_say_what_they_are(tmp_path, ending, top):
@@ -314,6 +317,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was(tmp_path, monkeypatch):
     assert file.read_bytes() == fresh(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["changed", "gone", "cut off"])
 def test_a_part_that_is_not_what_it_was_is_made_again(tmp_path, monkeypatch, harm):
     file = interrupted(tmp_path, monkeypatch, 5)

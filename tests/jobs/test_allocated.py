@@ -12,6 +12,7 @@ TRUTH = json.loads((Path(__file__).parents[1] / "golden" / "allocated_on_gpus.js
 GIB = 2**30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", TRUTH["runs"], ids=lambda run: f"{run['model']}, {run['shape']}")
 def test_megatron_on_b200(run, tmp_path):
     """Nothing is fitted: within 1.5 %, half a per cent in the mean."""

@@ -120,6 +120,7 @@ def _precise(job):
     return replace(job, precise=True)
 
 
+@pytest.mark.slow
 def test_sums_are_those_of_the_job(small):
     made, _ = small
     assert len(made) == 8

@@ -77,6 +77,7 @@ def test_one_step_moves_little_and_none_is_refused(steps):
     assert "fitted to" not in stack_note(jobs[0])
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_steps_leave_open(steps):
     """Clusters drawn from the priors, six of their steps fitted: four of five others lie within."""
     _, found = steps

@@ -45,6 +45,7 @@ def test_attention_in_16_bits_has_their_peak_where_products_have_8():
     assert None not in reached[0].values()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("runs", "told"), [("nemo", "goes once to all its"), ("megatron-core", "goes alone")]
 )

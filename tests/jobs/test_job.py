@@ -203,6 +203,7 @@ def test_saved_bytes_that_were_not_checked_say_so():
     assert said in str(sc.job("falcon-7b").table("saved"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tp", "tp,sp", "cp", "ulysses", "ring", "dp", "pp"])
 def test_one_rank_bound_later_is_no_strategy(name):
     """A degree of one is no degree, whether it is known first or last."""

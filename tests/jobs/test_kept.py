@@ -50,6 +50,7 @@ def test_pictures_show_what_fits_counts():
     assert "beside tensors" not in memory_bars([alone.setup]).parts
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_files_hold_besides_its_bytes():
     line = ["serve-plan", "gpt-oss-20b", "--system", "h100", "--gpus", "1", "--input", "100"]
     said = CliRunner().invoke(main, [*line, "--output", "10", "--strategy", "tp=1"]).stdout

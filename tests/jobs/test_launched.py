@@ -78,6 +78,7 @@ def test_without_a_word_on_precision_it_is_single(script):
     assert sc.job(path).training.precision == "fp32"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["memory", "comm", "time", "table", "tree", "formula flops"])
 def test_commands_take_a_script(script, command):
     done = CliRunner().invoke(main, [*command.split(), script()])

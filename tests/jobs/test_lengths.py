@@ -29,6 +29,7 @@ def bird(tmp_path):
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [64, BEYOND, BEYOND + 1, 1024, 1500])
 @pytest.mark.parametrize("train", ["all", "lora:r=4,q"])
 def test_a_number_later_is_one_at_first(bird, length, train):
@@ -79,6 +80,7 @@ def test_a_function_of_the_length_is_refused(bird, line, told):
     assert told in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [

@@ -34,6 +34,7 @@ def test_hops_count_the_members_that_rank_groups_list(order):
         assert {Integer(len(group.nodes)) for group in groups} == {between}
 
 
+@pytest.mark.slow
 def test_the_order_of_the_catalogue_is_the_default():
     assert job(order="tp,cp,dp,pp").time().step == job().time().step
     assert "order" not in str(job().time())
@@ -92,6 +93,7 @@ def test_groups_follow_the_order():
     assert "--order 'tp' is not read: only --groups lists where ranks lie" in refused.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("regather", "saved"), [(True, Saved.SHARD), (False, Saved.GATHERED)])
 @pytest.mark.parametrize("recompute", ["full"])
 def test_the_option_and_the_conventions_say_the_same(regather, saved, recompute):
@@ -105,6 +107,7 @@ def test_the_option_and_the_conventions_say_the_same(regather, saved, recompute)
     assert one.time().step == other.time().step
 
 
+@pytest.mark.slow
 def test_memory_and_time_follow_one_decision():
     """A preset that keeps gathered inputs does so in the step as well as in memory."""
     usual, whole = job(), job(conventions="exact")
@@ -115,6 +118,7 @@ def test_memory_and_time_follow_one_decision():
     assert "gathered in forward" not in str(usual.time())
 
 
+@pytest.mark.slow
 def test_shards_are_smaller_and_are_gathered_again():
     again, whole = job(regather=True), job(regather=False)
     assert again.memory().total("saved") < whole.memory().total("saved")

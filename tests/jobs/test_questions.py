@@ -74,6 +74,7 @@ def test_best_microbatch_of_a_global_batch():
         solve("step <= 2 s", job, "b")
 
 
+@pytest.mark.slow
 def test_best_degree_of_a_step_looks_at_jobs_of_their_own():
     job = sc.job("gpt3-175b", "tp=8,sp,pp=8", {"b": 1}, system="a100-80gb", global_batch=16)
     found = best_size(job, "step", "pp", range(6, 9))
@@ -283,6 +284,7 @@ def header_of(sheet):
     return sheet.notes[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", ["solve", "optimum"])
 def test_another_stage_that_holds_more_is_told(ask):
     """Dense layers lead: stages between hold more of the mixtures than the first one."""

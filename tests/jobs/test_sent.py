@@ -51,6 +51,7 @@ def test_a_job_is_sent_by_value(name):
     assert "rows" not in vars(sent)
 
 
+@pytest.mark.slow
 def test_another_process_has_the_same_hashes_and_answers():
     """Python salts the hashes of strings in every process."""
     done = subprocess.run(
@@ -66,6 +67,7 @@ def test_another_process_has_the_same_hashes_and_answers():
     assert step == JOBS["stack"].time().step
 
 
+@pytest.mark.slow
 def test_every_model_and_machine_is_sent():
     everything = [sc.model(name) for name in (*CATALOG, *configured())]
     everything += [sc.job("gpt2", system=name) for name in machine_names()]

@@ -70,6 +70,7 @@ def test_a_maximum_that_fills_pages_is_counted():
     assert len(text.splitlines()) < 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["first", "middle"])
 def test_blocks_of_an_uneven_stage_have_letters_for_people(stage):
     sheet = memory_sheet(UNEVEN.replace(stage=stage))

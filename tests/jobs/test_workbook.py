@@ -98,6 +98,7 @@ latency = { value = 5e-6, source = "bad", includes = "one step" }
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["h200", "a100-40gb", "mi300x", "tpu-v5p"])
 def test_machines_that_take_the_kernels_of_others_are_opened_too(system):
     """Shares are those of the machine as it is; its peaks and links are cells."""
@@ -164,6 +165,7 @@ def depth(text):
     return most
 
 
+@pytest.mark.slow
 def test_every_formula_is_short_and_the_file_is_the_same_twice(tmp_path):
     workings, _ = worked("gpt")
     (tmp_path / "one.xlsx").write_bytes(workbook_bytes(workings))

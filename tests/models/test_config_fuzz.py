@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def counts_of(config):
         return None
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(spoilt())
 def test_counts_or_refuses(config):

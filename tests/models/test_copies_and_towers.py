@@ -113,6 +113,7 @@ def test_every_table_says_that_a_tower_sees_nothing(name):
     assert count(config, 1, 64)["note"].count(said) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [

@@ -97,6 +97,7 @@ def test_a_strategy_without_an_axis_is_refused():
         sc.cost(sc.from_config(ROWS["detr/own"]), strategy="tp=2,sp")
 
 
+@pytest.mark.slow
 def test_a_configuration_is_no_launch_file(tmp_path):
     """A Mask2Former says hidden_dim, as files of llm-analysis do."""
     path = tmp_path / "config.json"

@@ -174,6 +174,7 @@ STAGED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flux", *STAGED])
 def test_stages_hold_blocks_of_streams_in_their_order(tmp_path, name):
     """Both stages run what the whole does, and keep it; what conditions every block they copy."""

@@ -52,6 +52,7 @@ def config(name, **changes):
     return {**TRUTH[name]["config"], **changes}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["tp=2", "tp=2,sp", "dp=4,zero=3"])
 @pytest.mark.parametrize(
     "name",

@@ -161,6 +161,7 @@ EXPANDED_ONCE = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPANDED_ONCE[::8])
 def test_tokens_one_by_one_do_the_products_of_a_causal_prefill(name):
     sizes = {"n_layers": 12, "e": 8, "f": 8, "h": 4, "k": 2, "q": 4, "V": 8, "W": 5}

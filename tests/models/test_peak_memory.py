@@ -24,11 +24,13 @@ def errors(model):
     return {REPORT["named"](run): abs(REPORT["error"](run)) for run in BY_MODEL[model]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", DENSE)
 def test_peaks_of_dense_models(model):
     assert max(errors(model).values()) <= 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", sorted(MIXTURES))
 def test_peaks_of_mixtures(model):
     """Experts one by one make a gradient of all weights for each: of wide ones, 5 %."""

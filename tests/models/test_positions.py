@@ -39,6 +39,7 @@ def said(kind, length):
     return "learned positions: the table has" in ignored
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MOST)
 def test_the_first_position_without_a_row_is_said(kind):
     assert [said(kind, MOST[kind]), said(kind, MOST[kind] + 1)] == [False, True]

@@ -191,6 +191,7 @@ def test_layers_are_those_that_transformers_converts_or_no_bytes_are_counted(nam
             assert counts.get("weight_bytes") in {None, with_routers[number]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize("number", range(len(FORMS)))
 def test_weights_that_files_hold_as_one_are_counted_in_every_format(name, number):

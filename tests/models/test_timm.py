@@ -177,6 +177,7 @@ def test_two_ranks_do_the_whole_and_what_they_repeat():
     assert all(path in split for path in whole if path.endswith(names))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["densenet121", "mixer_b16_224", "vit_small_patch16_dinov3"])
 def test_every_data_parallel_rank_runs_the_whole(name):
     assert forward(name, "dp=2,zero=3") == forward(name, "")
@@ -187,6 +188,7 @@ def test_networks_without_heads_are_not_split():
         forward("densenet121", "tp=2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "classes", "side", "train"),
     [

@@ -75,6 +75,7 @@ def test_families_said_to_be_checked_are():
     assert {entry["config"]["model_type"] for entry in TRUTH["entries"]} == FROZEN | UNKNOWN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNTRAINED)
 def test_weights_that_are_made_without_gradients_are_not_trained(name):
     config = TRUTH_OF_FAMILIES[name]["config"]
@@ -112,6 +113,7 @@ def test_a_step_of_the_decoder_lacks_the_encoder_that_is_trained(name, learns, t
     assert counts["flops_decode"] == count(config, 1, 64)["flops_decode"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "entry", ADAPTED, ids=lambda e: f"{e['config']['model_type']} {e['learns'].partition(',')[2]}"
 )

@@ -39,6 +39,7 @@ def members(names):
     return {*names, *(preset for name in names for preset in families()[name])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", QUICK)
 def test_ranks_do_the_whole_and_what_is_named(family):
     check([family])

@@ -24,6 +24,7 @@ FAMILIES = tuple({preset.family: name for name, preset in CATALOG.items()}.value
 """One model of each family: the others have the same ops."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
 def test_one_rank_is_no_strategy(name):
     """Every row, whatever its cost, and the memory of every family."""
@@ -34,6 +35,7 @@ def test_one_rank_is_no_strategy(name):
     assert sent_by_cluster(declared, alone, STANDARD) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt", "llama", "mixtral", "t5", "resnet-18", "mamba", "lstm"])
 def test_the_step_of_one_rank(name):
     declared = model(name)

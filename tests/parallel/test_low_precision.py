@@ -68,6 +68,7 @@ def test_ranks_keep_their_part():
     assert 4 * (kept[1] - kept[0]) == whole[1] - whole[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stack", "kept", "more"),
     [("llm-foundry", 2, 2), ("fsdp", 4, 8)],

@@ -216,6 +216,7 @@ def test_moments():
     assert peak(found).xreplace(numbers) == Max(*values.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "others"), [("first", {"E_t": 1, "f_m": 128}), ("middle", {"f": 512})]
 )
@@ -314,6 +315,7 @@ def test_workspace_of_grids(strategy, expected):
     assert {mesh: sizes[f"{mesh}_buffers"] for mesh in expected} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recompute", ["none", "full"])
 @pytest.mark.parametrize("offload", [(), ("saved",)])
 def test_blocks_that_a_stage_lacks_need_no_workspace(recompute, offload):

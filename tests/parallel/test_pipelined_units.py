@@ -53,6 +53,7 @@ def moved(place, stage, kind):
     return own.value(sum(n * r.collective.message for n, r in zip(times, rows, strict=True)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "stage"), RUNS)
 def test_what_moves_and_stays(place, stage):
     truth = TRUTH["runs"][place][stage]

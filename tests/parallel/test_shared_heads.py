@@ -49,6 +49,7 @@ def hybrid(tmp_path):
     return str(path)
 
 
+@pytest.mark.slow
 def test_heads_that_the_ranks_divide_have_no_copies(hybrid):
     """Two heads of keys and values have four copies each on tp=8, eight linear ones none."""
     job = sc.job(hybrid, "tp=8", {"b": 1, "l": 64})

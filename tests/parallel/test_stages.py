@@ -214,6 +214,7 @@ def test_stages_together_do_the_work_of_the_model(schedule, layout):
         assert jobs["first"].total("params") == jobs["last"].total("params")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpipe", "zb-v", "dualpipe"])
 def test_one_stage_has_no_schedule(name):
     numbers = {"M": 4, "b": 1, "l": 128}

@@ -72,6 +72,7 @@ def moments_and_traffic(found):
     return {name for name in found if name in kept or name in costs or name.startswith("sent ")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "pipelined"), [("gpt", True), ("llama", False), ("mixtral", True)]
 )
@@ -121,6 +122,7 @@ def test_one_rank_is_no_strategy(family):
         assert rows(text) == alone, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ALONE)
 def test_a_step_of_one_rank_is_that_of_no_strategy(text):
     chains = [

@@ -74,6 +74,7 @@ def agrees(place):
     assert abs(off(place)) <= (0.017 if "whole" in RUNS[place] else 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", FIRST, ids=title)
 def test_a_model(place):
     agrees(place)

@@ -47,6 +47,7 @@ def test_floats_and_arrays(program, rows):
     assert same(list(program.floats(numbers).values()), expected[:, 0])
 
 
+@pytest.mark.slow
 @native
 @settings(max_examples=40, deadline=None)
 @given(graphs(), st.lists(values(), min_size=1, max_size=9))
@@ -60,6 +61,7 @@ def test_arrays_and_machine_code(program, rows):
         assert same(found[name], array)
 
 
+@pytest.mark.slow
 @given(graphs(SMOOTH), values())
 def test_floats_are_the_rounded_exact_numbers(program, numbers):
     """Without differences nothing cancels, and nothing jumps."""
@@ -136,6 +138,7 @@ def test_logarithms_are_exact_for_powers_of_two():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_real_jobs(name):
     """Step and memory: native and arrays over 40,000 configurations, floats over 2,000."""

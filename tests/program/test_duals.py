@@ -32,6 +32,7 @@ def test_random_expressions(program, numbers):
     assert any(close) or jumped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt3-175b", "llama-3-70b", "deepseek-v3"])
 @pytest.mark.parametrize("by", ["l", "dp", "m1", "e"])
 def test_steps_of_jobs(name, by):

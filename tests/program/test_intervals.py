@@ -45,6 +45,7 @@ def holds(span, exact, rounded):
             assert low <= rounded <= high
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(graphs(), values(), values(), st.data())
 def test_points_lie_within(program, one, other, data):

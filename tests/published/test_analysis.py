@@ -53,6 +53,7 @@ def reproduced(name):
     return reproduce(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKS)
 def test_values_are_those_of_plain_formulas(name):
     for case, values in values_of(name).items():

@@ -171,6 +171,7 @@ def tensor_forms(run, *, beta, S, F, V, f, k, ga, R):
     }
 
 
+@pytest.mark.slow
 @given(runs())
 @settings(max_examples=40)
 def test_other_runs_follow_the_closed_forms(run):

@@ -203,6 +203,7 @@ def configurations(draw):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(configurations())
 def test_any_inputs_agree_with_the_closed_forms(inputs):
@@ -254,6 +255,7 @@ BUSY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slip", ALL_SLIPS)
 def test_every_slip_is_repaired_alone(slip):
     """Each changes some number of some strategy, and nothing else is repaired with it."""

@@ -79,6 +79,7 @@ def test_steps_go_through_chosen_positions_and_choose_among_all(tmp_path):
     assert at(laid, 1023) == 4 * 16 * 2 * width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "chooses"), [("glm_moe_dsa/a", True), ("qwen3_vl/a", False)])
 def test_what_goes_through_all_positions_is_told(tmp_path, name, chooses):
     path = tmp_path / "config.json"

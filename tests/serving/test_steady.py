@@ -13,6 +13,7 @@ COSTS = Costs()
 LOADS = [(128, 128, 16), (512, 256, 64), (2000, 500, 32), (2000, 50, 32), (100, 300, 48)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("prompt", "answer", "slots"), LOADS)
 def test_full_engine_is_simulated_to_one_percent(prompt, answer, slots):
     load = Load(prompt, answer)

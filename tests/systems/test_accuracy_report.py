@@ -28,6 +28,7 @@ def test_prints_the_approved_output(made):
     assert made["report"]() == (FOLDER / "output.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_korthikanti(made):
     found = errors(made, "Korthikanti 2022, Table 5")
     assert found.runs == 8

@@ -70,6 +70,7 @@ def test_what_made_the_times_is_found_again():
     assert errors.largest < 0.01
 
 
+@pytest.mark.slow
 def test_one_wrong_run_does_not_decide():
     truth = changed(70, "4e-5", "2e-5")
     times = step_seconds(runs(), rates(truth))

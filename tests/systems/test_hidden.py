@@ -36,6 +36,7 @@ def test_whoever_runs_none_waits_for_none(times, waits):
     assert in_turn(parts, Integer(4), Integer(0) + times) == waits
 
 
+@pytest.mark.slow
 def test_a_stage_waits_for_no_weights_of_blocks_that_others_hold():
     """The dense blocks of DeepSeek-V3 lead: however wide, only the first stage gathers them."""
     job = sc.job(
@@ -72,6 +73,7 @@ SEVERAL = [
 """Jobs that hide things behind the same computing, or beside a host that is waited for; a rate."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "strategy", "numbers", "options", "place"), SEVERAL)
 def test_no_step_is_longer_at_a_better_rate(name, strategy, numbers, options, place):
     own = machine(options["system"])

@@ -134,6 +134,7 @@ def _copying(stack, strategy):
     return float(answer.timed.number(op.busy))
 
 
+@pytest.mark.slow
 def test_tokens_that_come_by_rank_are_put_in_the_order_of_experts():
     """8 copies of 4096 tokens of 2048 are read and written once more; not those of one expert."""
     once, twice = (_copying(name, "ep=8,dp=8") for name in ("nemo", "megatron-core"))

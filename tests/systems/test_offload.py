@@ -51,6 +51,7 @@ def test_copies_of_weights_cross_when_they_are_new_and_one_of_them_per_microbatc
     assert copied == job("pp=2", schedule="dualpipe").memory().total("weight")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offload", ["optimizer", "saved,weight,optimizer"])
 @pytest.mark.parametrize("pipeline", ["pp=4"])
 def test_hiding_helps_and_never_gains(offload, pipeline):

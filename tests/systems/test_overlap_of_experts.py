@@ -5,6 +5,7 @@ import pytest
 import symbolic_cost as sc
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [8, 16])
 def test_overlap_of_dp_hides_gradients(data):
     """Where ep = dp, no rank of dp is left beside those of ep; dp=full hides their sums even so."""

@@ -66,6 +66,7 @@ def test_a_stack_that_does_not_run_on_a_machine_is_refused():
     assert ROOFLINE in said
 
 
+@pytest.mark.slow
 def test_where_xla_compiles_no_host_issues_op_by_op():
     """A step is one program there, whatever is named; where nothing is, `unknown-xla` says so."""
     run = gpt2(system="h100").replace(system="tpu-v5e")
@@ -118,6 +119,7 @@ def test_a_product_takes_what_its_kernel_does():
     assert math.isclose(took, own["call"] + max(compute, memory), rel_tol=0.01)
 
 
+@pytest.mark.slow
 def test_a_sequence_within_one_chunk_has_no_products_between_chunks():
     steps = []
     for l in (64, 128):
@@ -372,6 +374,7 @@ def test_a_host_that_waits_for_every_kernel_adds_all_of_its_time():
     assert math.isclose(waited - alone, late)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     name=st.sampled_from(["mi300x", "mi355x", "b300", "h100"]),
@@ -516,6 +519,7 @@ def test_rates_that_are_missing_or_no_rates_are_refused(rates, told):
         kernels(replace(machine("h100"), kernels=rates))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("runs", "precision", "gathering", "reducing"),
     [

@@ -82,6 +82,7 @@ def test_sends_in_parts(split):
     assert whole["first.forward.sent"] == inside.link.latency + message / inside.link.bandwidth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "zb-h2", "zb-v"])
 def test_a_larger_microbatch_is_never_faster(schedule):
     """Apart from the gradients of inputs, those of weights wait for the host themselves."""
