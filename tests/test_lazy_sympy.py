@@ -48,7 +48,6 @@ for package in PACKAGES:
     return _run(script.replace("PACKAGES", repr(sorted(_PACKAGES)))).split()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ["forward", "backward", "inside out"])
 def test_every_name_is_sympys_own(places, order):
     ways = {"forward": places, "backward": places[::-1]}
