@@ -694,6 +694,21 @@ def test_products_of_settings(width, read_as):
     assert [one.value for one in entries(text, "run.yaml")] == [64, read_as]
 
 
+@pytest.mark.parametrize(
+    "trainer",
+    [
+        "{train_batch_size: 8}",
+        "{tensor_parallel_axes: [mlp, heads], fsdp_axis: embed}",
+        "{mesh: {axes: {data: -1, model: 2}}}",
+    ],
+)
+def test_files_of_levanter_are_refused(trainer, tmp_path):
+    """Its `tensor_parallel_axes` split some axes of a model; the chips are counted at run time."""
+    text = f"model: {{type: llama, hidden_dim: 64, num_layers: 2}}\ntrainer: {trainer}\n"
+    with pytest.raises(InputError, match="of Levanter, which splits named axes over chips"):
+        read(tmp_path, text, "run.yaml")
+
+
 @pytest.mark.parametrize("more", ["mixed_precision: bf16_mixed", "train: {global_batch_size: 8}"])
 def test_a_file_that_changes_a_recipe_in_python_is_refused(more, tmp_path):
     """Megatron-Bridge names some of its keys as NeMo does, and has the rest in Python."""

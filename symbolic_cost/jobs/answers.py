@@ -13,6 +13,7 @@ from symbolic_cost.checking import checked
 from symbolic_cost.costs import named_cost
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.emit.sheet import Sheet, render
+from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.fit import fit
 from symbolic_cost.jobs.peaks import Fit
 from symbolic_cost.jobs.setup import Setup
@@ -61,14 +62,24 @@ class Answer(NotebookTable):
         """Return the total of a quantity ("flop") or of a named cost ("flops_fwd").
 
         Known numbers are in place; what has none stays a symbol. In the quantity's base unit.
+        Memory has its "peak", a time its numbers, as "step" or "mfu": of all of it alone.
 
         Raises:
             InputError: unknown names, or numbers that do not fit.
         """
+        own = self._number(str(quantity))
+        if own is not None and (phase, path) != (None, None):
+            raise InputError(f"{quantity} is one number: neither a phase nor a path is accepted")
+        if own is not None:
+            return own
         if quantity in set(Quantity):
             return bind(self.rows, self.setup.values).total(quantity, phase=phase, path=path)
         rows = self.rows if path is None else self.rows.select(path=path)
         return self.setup.value(named_cost(quantity).total(rows))
+
+    def _number(self, name: str) -> Expr | None:  # noqa: ARG002 - some kinds of answers have names
+        """Return a number that is no sum of rows, by name."""
+        return None
 
     def frame(self) -> pd.DataFrame:
         """Return the table as a frame: whole formulas, exact numbers, and units beside numbers."""
@@ -107,6 +118,9 @@ class MemoryAnswer(Answer):
         """The greatest of the moments of the step [byte]."""
         return self.setup.value(peak(self.rows))
 
+    def _number(self, name: str) -> Expr | None:
+        return self.peak if name == "peak" else None
+
 
 class Exact(Fraction):
     """A fraction that is read as a decimal, though it may have a hundred digits.
@@ -133,6 +147,9 @@ class TimeAnswer(Answer):
     timed: Timed
 
     __repr__ = Answer.__str__
+
+    def _number(self, name: str) -> Expr | None:
+        return self.timed.numbers.get(name)
 
     @property
     def step(self) -> Fraction | int | Expr:

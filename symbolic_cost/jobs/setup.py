@@ -15,12 +15,12 @@ from sympy import Expr, Integer
 
 from symbolic_cost import symbols
 from symbolic_cost.checking import checked
-from symbolic_cost.conditions import Least
+from symbolic_cost.conditions import Least, check
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.costs import forward_pass
 from symbolic_cost.display import NotebookTable
-from symbolic_cost.errors import InputError, refuse
+from symbolic_cost.errors import InputError, quote, refuse
 from symbolic_cost.jobs.numbers import RATES, check_count, checked_numbers
 from symbolic_cost.ledger import CostTable, Row
 from symbolic_cost.models.kernels import Attention, Running, running
@@ -249,8 +249,10 @@ class Setup(NotebookTable):
 
     @cached_property
     def memory_rows(self) -> CostTable:
-        """What one rank of the stage holds [byte]."""
-        return self.stages_memory.table(self.stage)
+        """What one rank of the stage holds [byte]; refused where known numbers do not fit."""
+        table = self.stages_memory.table(self.stage)
+        check(table.conditions, check_values(self.values))
+        return table
 
     @cached_property
     def sent_by_rank(self) -> Mapping[str, Expr]:
@@ -274,9 +276,14 @@ class Setup(NotebookTable):
         """Ops that the ranks of a mesh axis run alike."""
         return self.divided.ranks.repeated(self.divided.split_model)
 
-    def value(self, expr: Expr) -> Expr:
-        """Return an expression with every known number in place."""
-        number: Expr = bind(expr, self.values)
+    def value(self, expr: Expr | float | Fraction | str) -> Expr:
+        """Return an expression with every known number in place; a number is itself."""
+        if isinstance(expr, str):
+            raise InputError(
+                f"value of {quote(expr)}: an expression is accepted, as the total of a row; "
+                f".total({expr!r}) gives a cost by name"
+            )
+        number: Expr = bind(exact(expr), self.values)
         return number
 
 

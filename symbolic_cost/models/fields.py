@@ -62,7 +62,7 @@ class Fields:
     Attributes:
         origins: provenance by field, for everything that was read.
         problems: what is wrong so far.
-        ignored: keys that count for nothing or are missing, with what is assumed.
+        ignored: keys that count for nothing, are missing or null, with what is assumed.
     """
 
     source: Document
@@ -247,8 +247,10 @@ class Fields:
         return values[0]
 
     def _default(self, name: str, default: Any, instead: Any) -> Any:  # noqa: ANN401
-        if not any(key in self.source.values for key in self.names(name)):
+        if not self._null(name):
             default = self.record.defaults.get(name, default)
+        elif isinstance(default, int | float | str) and default not in {False, ""}:
+            self.assume(name, f"null, taken as {default}")
         if default is not _MISSING:
             self.origins[name] = Origin(default, "", "family default")
             return default

@@ -5,7 +5,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from sympy import Expr, Integer
+from sympy import Expr, Integer, ceiling, floor
 
 from symbolic_cost.algebra import mul
 from symbolic_cost.axes import Role
@@ -123,7 +123,9 @@ class PartCosts:
     def _held(self, count: Expr) -> Expr:
         """Return how often what all repetitions share occurs: where a stage may hold none, less."""
         times = self.part.repeat
-        few = self.part.is_block and (times.is_number or times.has(Min, Max))
+        may_be_none = any(not letter.is_positive for letter in times.free_symbols)
+        few = may_be_none or times.is_number or times.is_Add or times.has(*_OPEN)
+        few = few and self.part.is_block
         return mul(count, Min(Integer(1), times)) if few else count
 
     @cached_property
@@ -131,6 +133,7 @@ class PartCosts:
         return {}
 
 
+_OPEN = (Min, Max, ceiling, floor)
 _KEPT = frozenset({Quantity.SAVED, Quantity.COMMUNICATION})
 _OF_WEIGHTS = frozenset(
     {Quantity.PARAMETER, Quantity.WEIGHT, Quantity.WEIGHT_GRADIENT, Quantity.COMMUNICATION}

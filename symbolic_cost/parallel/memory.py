@@ -2,133 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from sympy import Expr, Integer
 
-from symbolic_cost import symbols
 from symbolic_cost.algebra import add, mul
-from symbolic_cost.checking import accepts, described
-from symbolic_cost.conventions.questions import Conventions, Saved
-from symbolic_cost.errors import Problems, quote, unknown
-from symbolic_cost.extrema import Min
+from symbolic_cost.conventions.questions import Conventions
+from symbolic_cost.extrema import Max, Min
 from symbolic_cost.grouping import grouped
-from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import CostTable, Phase, Place, Quantity, Row
 from symbolic_cost.ops.derive import PartCosts
 from symbolic_cost.ops.graph import Model
-from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.recompute import KEEP_ALL, Recompute
+from symbolic_cost.parallel.chunks import Chunks, chunks_assumed, unlike_chunks
 from symbolic_cost.parallel.degrees import SHARDED
-from symbolic_cost.parallel.layout import layout as named_layout
 from symbolic_cost.parallel.liveness import Backward
 from symbolic_cost.parallel.moments import DeviceBytes
 from symbolic_cost.parallel.orders import Stage
-from symbolic_cost.parallel.part_memory import STATES, PartMemory, part_memory
-from symbolic_cost.parallel.pipeline import Pipeline
-from symbolic_cost.parallel.schedules import schedule
+from symbolic_cost.parallel.part_memory import PartMemory, part_memory
 from symbolic_cost.parallel.sharded import States
 from symbolic_cost.parallel.software import Making, Software
 from symbolic_cost.parallel.states import optimizer, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.table import Divided, StageCosts
+from symbolic_cost.parallel.training import Training as Training  # noqa: PLC0414 - known from here too
 from symbolic_cost.parallel.units import Standing, Units, Whole
 from symbolic_cost.parallel.unused import unused_gradients
 from symbolic_cost.parallel.workspace import in_backward, in_forward, workspace_row
 from symbolic_cost.records import dataclass, replace
-
-
-@dataclass(frozen=True)
-class Training:
-    """How a model is trained, as far as memory is concerned.
-
-    Args:
-        recompute: what backward computes again.
-        microbatches: of one step and pipeline.
-        offload: quantities kept in the memory of the host.
-        chunks: model chunks per stage, for schedules that leave it open.
-        layout: how many blocks each stage holds: "even", "uneven", "ends=1", "ends=0/3".
-        saved: what is kept of inputs that are gathered for use; None leaves it to the conventions.
-            Shards are gathered again in backward.
-        shares: of what is offloaded, how much is on the host, as terms where that is open; all of
-            it where nothing is said.
-        software: what of a framework decides what lives for a while.
-    """
-
-    precision: str = "bf16-mixed"
-    optimizer: str = "adam"
-    recompute: Recompute = KEEP_ALL
-    schedule: str = "1f1b"
-    microbatches: Expr = symbols.M
-    offload: frozenset[str] = frozenset()
-    chunks: Expr = symbols.v
-    layout: str = "even"
-    saved: Saved | None = None
-    shares: Mapping[str, Expr] = field(default_factory=dict)
-    software: Software = Software()
-
-    def hosted(self, quantity: Quantity) -> Expr:
-        """Return the share of a quantity that is on the host."""
-        name = quantity.value
-        return self.shares.get(name, Integer(1)) if name in self.offload else Integer(0)
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """How the stages work together."""
-        blocks = named_layout(self.layout)
-        return Pipeline(self.schedule, self.microbatches, self.chunks, blocks)
-
-    def __post_init__(self) -> None:
-        """Refuse names that are none, and numbers that are no count."""
-        problems = Problems()
-        problems.texts += [
-            f"Training: {name} = {quote(value)}: {described(hint)} is accepted"
-            for name, value, hint in (
-                ("recompute", self.recompute, Recompute),
-                ("offload", self.offload, frozenset[str]),
-                ("chunks", self.chunks, Expr | int),
-                ("layout", self.layout, str),
-                ("saved", self.saved, Saved | None),
-            )
-            if not accepts(hint, value)
-        ]
-        problems.refuse()
-        for look_up, name in (
-            (precision, self.precision),
-            (optimizer, self.optimizer),
-            (schedule, self.schedule),
-            (named_layout, self.layout),
-        ):
-            problems.attempt(look_up, name)
-        accepted = [quantity.value for quantity in (*STATES, Quantity.SAVED)]
-        strange = sorted(name for name in self.offload if name not in accepted)
-        problems.texts += [unknown("offload", name, accepted) for name in strange]
-        number = symbols.exact(self.microbatches)
-        if number.is_extended_positive is False:
-            problems.texts.append(f"microbatches = {quote(number)}: a positive number is accepted")
-        problems.refuse()
-        object.__setattr__(self, "microbatches", number)
-
-    def conventions_of(self, conventions: Conventions) -> Conventions:
-        """Return conventions with what the training and its software keep; alike for the same."""
-        key = (id(conventions), self.saved, self.software)
-        return _COUNTED.of(key, lambda: (conventions, self._kept(conventions)))[1]
-
-    def _kept(self, conventions: Conventions) -> Conventions:
-        own = self.software.counted(conventions)
-        return own if self.saved in (None, own.saved) else replace(own, saved=self.saved)
-
-    def counted(self, conventions: Conventions) -> Conventions:
-        """Return the same with the bytes of the precision; of the same answers one object."""
-        key = (id(conventions), self.saved, self.software, self.precision)
-        make = precision(self.precision).applied
-        return _COUNTED.of(key, lambda: (conventions, make(self.conventions_of(conventions))))[1]
-
-
-_COUNTED: Recent[tuple[Conventions, Conventions]] = Recent(64)
-"""By the id of what they are made of, which lives as long."""
 
 
 def memory_table(
@@ -170,13 +72,14 @@ class Memory:
         """Derive what one rank of a stage holds [byte]; see `memory_table`."""
         hosted, parts = self.training.offload, self._parts(stage)
         rows = [
-            replace(self._timed(row), count=mul(times, row.count), source=source or row.source)
+            replace(self._timed(row), count=times, source=source or row.source)
             for group in _GROUPS
             for costs, held in parts
-            for times, source in (self._times(group, costs.part, stage),)
-            for row in held.counted(group, costs)
+            for row in held.rows[group]
+            for times, source in (self._times(group, costs, stage, row.count),)
             if times != 0
         ]
+        rows += self._more(stage, parts)
         placed = (
             replace(row, place=Place.HOST) if row.quantity.value in hosted else row
             for row in (*rows, *self._workspace(stage, parts))
@@ -192,15 +95,16 @@ class Memory:
         here = {q: 1 - training.hosted(q) for q in Quantity if q.value in training.offload}
         gone = {quantity for quantity, share in here.items() if share == 0}
         for costs, held in parts:
-            often: dict[str, Expr] = {}
             for (group, quantity, count), size in held.sums.items():
-                if group not in often:
-                    often[group], _ = self._times(group, costs.part, stage)
-                times = often[group]
+                times, _ = self._times(group, costs, stage, count)
                 if times != 0 and quantity not in gone:
-                    total = mul(here.get(quantity, _WHOLE), times, costs.times(count), size)
+                    total = mul(here.get(quantity, _WHOLE), times, size)
                     phase = self._made if quantity is Quantity.WEIGHT_GRADIENT else None
                     sums.setdefault((quantity, phase), []).append(total)
+        for row in self._more(stage, parts):
+            if row.quantity not in gone:
+                kept = mul(here.get(row.quantity, _WHOLE), row.expr)
+                sums.setdefault((row.quantity, None), []).append(kept)
         for row in self._workspace(stage, parts):
             sums.setdefault((row.quantity, row.phase), []).append(row.expr)
         return sums
@@ -240,6 +144,8 @@ class Memory:
                 f"zero={level} keeps whole weights from step to step; FSDP that does not reshard "
                 f"them after forward keeps shards: zero={SHARDED},reshard=1"
             )
+        if any(self._chunks(stage) for stage in self.divided.structure.stages):
+            yield chunks_assumed(self.divided.pipeline)
         if placed.adds_up and not placed.whole:
             yield "weights that a pipeline's backward leaves whole are taken to stay so"
 
@@ -279,22 +185,41 @@ class Memory:
             parts.append((costs, costs.derived[what]))
         return parts
 
-    def _times(self, group: str, part: Part, stage: Stage) -> tuple[Expr, str]:
-        """Return how many times a group of rows is there at once, and where that stands."""
-        pipeline, stages = self.divided.pipeline, self.divided.stages
+    def _times(self, group: str, costs: PartCosts, stage: Stage, count: Expr) -> tuple[Expr, str]:
+        """Return how often a row of a group is there at once, and where that stands."""
+        pipeline, stages, part = self.divided.pipeline, self.divided.stages, costs.part
         plan = pipeline.schedule
-        if group == "resident":
-            return (plan.copies if part.is_block else Integer(1)), ""
-        if group == "states":
-            sharded = self.divided.ranks.zero or not part.is_block
-            return (Integer(1) if sharded else plan.copies), ""
-        if group == "shared":
-            return Integer(1), ""
-        if group == "waiting":
-            return pipeline.of(plan.residue, stages, stage), plan.source
+        if group == "saved" and part.is_block and (chunks := self._chunks(stage)):
+            return chunks.count(costs, count), plan.source
         ends = plan.ended if part.path in self._behind else plan.entered
-        count = plan.in_flight if part.is_block or ends is None or stages == 1 else ends
-        return pipeline.of(count, stages, stage), ""
+        inside = part.is_block or ends is None or stages == 1
+        kept = self.divided.ranks.zero or not part.is_block
+        at_once = {
+            "resident": plan.copies if part.is_block else _WHOLE,
+            "states": _WHOLE if kept else plan.copies,
+            "shared": _WHOLE,
+            "waiting": plan.residue,
+            "saved": plan.in_flight if inside or ends is None else ends,
+        }[group]
+        source = plan.source if group in {"saved", "waiting"} else ""
+        return mul(pipeline.of(at_once, stages, stage), costs.times(count)), source
+
+    def _chunks(self, stage: Stage) -> Chunks | None:
+        """Return the chunks of a stage, where they hold different blocks."""
+        if stage not in self._unlike:
+            divided = self.divided
+            own = unlike_chunks(divided.split_model, divided.stages, stage, divided.pipeline)
+            self._unlike[stage] = own
+        return self._unlike[stage]
+
+    @cached_property
+    def _unlike(self) -> dict[Stage, Chunks | None]:
+        return {}
+
+    def _more(self, stage: Stage, parts: list[tuple[PartCosts, PartMemory]]) -> Iterator[Row]:
+        """Yield what chunks of a stage keep at other moments than the usual."""
+        chunks = self._chunks(stage)
+        return chunks.more(parts, self._behind) if chunks else iter(())
 
     @cached_property
     def _behind(self) -> frozenset[str]:
@@ -324,7 +249,15 @@ class Memory:
         plan = training.pipeline.schedule
         passing = (Quantity.SAVED, Quantity.WEIGHT_GRADIENT)
         here = {quantity: 1 - training.hosted(quantity) for quantity in passing}
-        size = in_backward(units, here, training.microbatches, deferred=plan.residue != 0)
+        deferred = plan.residue != 0
+        size = in_backward(units, here, training.microbatches, deferred=deferred)
+        if self._chunks(stage):  # most may be there while none is in the head
+            inside = [
+                one for one in standing if one.part.is_block or one.part.path not in self._behind
+            ]
+            others = replace(units, standing=inside)
+            own = in_backward(others, here, training.microbatches, deferred=deferred)
+            size = Max(size, own)
         yield workspace_row("backward", Phase.BACKWARD_INPUT, size)
         yield workspace_row(
             "forward", Phase.FORWARD, in_forward(units, here, training.microbatches)

@@ -49,10 +49,6 @@ class PartMemory:
         of = ((count, size) for (_, kind, count), size in sizes if kind is quantity)
         return add(*(mul(costs.times(count), size) for count, size in of))
 
-    def counted(self, group: str, costs: PartCosts) -> Iterator[Row]:
-        """Yield the rows of a group as often as they occur."""
-        return (replace(row, count=costs.times(row.count)) for row in self.rows[group])
-
 
 def part_memory(
     backward: Backward, states: tuple[Row, ...], *, for_a_step: bool = False

@@ -7,6 +7,7 @@ gradients. Activations are counted in those that one microbatch leaves on one st
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import cached_property
 
 from sympy import Expr, Integer, expand
@@ -30,6 +31,9 @@ class Schedule:
         residue: of microbatches that wait for their weight gradients alone, beside those.
         entered: the same of what stands before the blocks, where those of its chunk are others.
         ended: the same of what stands behind the blocks.
+        fullest: passes in flight of the first and of the last chunk (of two copies: of that where
+            microbatches enter and of that where they end) when most are, by stage; at the first of
+            these moments most of what stands before and behind the blocks is there, too.
         messages: activations and gradients sent in one step, by the whole pipeline.
         chunks: model chunks per stage.
         copies: copies of the blocks' weights per stage.
@@ -53,6 +57,7 @@ class Schedule:
     residue: Expr = Integer(0)
     entered: Expr | None = None
     ended: Expr | None = None
+    fullest: Mapping[Stage, tuple[tuple[Expr, Expr], ...]] = field(default_factory=dict)
     chunks: Expr = Integer(1)
     copies: Expr = Integer(1)
     entry: frozenset[Stage] = frozenset({Stage.FIRST})
@@ -101,6 +106,25 @@ def _unequal() -> Expr:
     return Max(T_F - T_W, T_B - T_W, *halves)
 
 
+def _interleaved() -> Mapping[Stage, tuple[tuple[Expr, Expr], ...]]:
+    """Groups of pp microbatches pass chunk after chunk, so that those between hold pp each.
+
+    The last chunk of the last stage keeps one, and none while the second group enters.
+    """
+    every = Min((v - 1) * pp + 2 * (pp - stage) + 1, M * v)
+    first = Min(2 * pp, M), Min(2 * (pp - stage) + 1, M)
+    most = tuple((one, every - (v - 2) * pp - one) for one in first)
+    next_one, filled = Min(pp + 1, M), Min(2 * pp, M, (v - 1) * pp + 1)
+    last = (pp, Integer(1)), (next_one, pp + 1 - next_one), (filled, Max(pp + 1 - M, 0))
+    return {Stage.FIRST: most, Stage.MIDDLE: most, Stage.LAST: last}
+
+
+def _forth_and_back() -> Mapping[Stage, tuple[tuple[Expr, Expr], ...]]:
+    """Two chunks share what fits; one more enters when the last chunk is done with one."""
+    forth = Min(2 * pp - stage, M), Min(2 * pp - stage + 1, M)
+    return dict.fromkeys(Stage, tuple((one, 2 * Min(pp, M) - one) for one in forth))
+
+
 SCHEDULES: Mapping[str, Schedule] = Lazy(
     {
         "gpipe": lambda: Schedule(
@@ -133,6 +157,7 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
             multiple=pp,
             entered=Min(2 * pp, M),
             ended=Integer(1),
+            fullest=_interleaved(),
         ),
         "zb-h1": lambda: Schedule(
             "zb-h1",
@@ -168,6 +193,7 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
             in_flight=Min(pp, M),
             entered=Min(2 * pp - 1, M),
             ended=Integer(1),
+            fullest=_forth_and_back(),
             messages=4 * M * (pp - 1),
             plan=zero_bubble_v,
             chunks=Integer(2),
@@ -183,6 +209,11 @@ SCHEDULES: Mapping[str, Schedule] = Lazy(
             in_flight=pp + 1,
             entered=pp,
             ended=Integer(1),
+            fullest={
+                Stage.FIRST: ((pp, Integer(1)),),
+                Stage.MIDDLE: ((pp - 1, Integer(2)),),
+                Stage.LAST: ((pp, Integer(1)),),
+            },
             messages=_THERE_AND_BACK,
             plan=dual_pipe,
             copies=Integer(2),

@@ -9,7 +9,7 @@ from sympy import Expr, Integer
 
 from symbolic_cost.algebra import add
 from symbolic_cost.axes import At, Role
-from symbolic_cost.conditions import Condition
+from symbolic_cost.conditions import Condition, Least
 from symbolic_cost.errors import PlacementError
 from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ops.graph import Model
@@ -37,18 +37,17 @@ def stage_parts(
     """
     if stages == 1:
         return {part.path: part.repeat for part in model.parts}
-    before, between, after = divided(model)
+    before, _, after = divided(model)
     first = before if stage in pipeline.schedule.entry else ()
     last = after if stage in pipeline.schedule.exit else ()
     tables = every_stage(model)
-    ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
-    others = tuple(part for part in between if part not in ahead)
+    ahead, others = block_kinds(model)
     held = blocks or stage_blocks(model, stages, stage, pipeline)
     return {
         **{part.path: part.repeat for part in (*first, *last)},
         **{part.path: part.repeat for part in model.parts if part.path in tables},
-        **_spread(ahead, held.leading),
-        **_spread(others, held.others),
+        **spread(ahead, held.leading),
+        **spread(others, held.others),
     }
 
 
@@ -61,11 +60,10 @@ class Blocks(NamedTuple):
 
 def stage_blocks(model: Model, stages: Expr, stage: Stage, pipeline: Pipeline) -> Blocks:
     """Return how many blocks of a model a stage of a pipeline of several holds."""
-    between = tuple(part for part in model.parts if part.is_block)
-    ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
-    total = _number(between)
+    ahead, others = block_kinds(model)
+    total = number((*ahead, *others))
     held = _block_count(total, stages, stage, pipeline)
-    leading = _number(ahead)
+    leading = number(ahead)
     leads = _leading(leading, total, stages, stage, pipeline) if ahead else Integer(0)
     return Blocks(leads, held - leads)
 
@@ -82,15 +80,23 @@ def _block_count(total: Expr, stages: Expr, stage: Stage, pipeline: Pipeline) ->
     return add(*of) / len(of)
 
 
-def _number(parts: Iterable[Part]) -> Expr:
+def block_kinds(model: Model) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Return the blocks of a model that lead, and the others."""
+    between = tuple(part for part in model.parts if part.is_block)
+    ahead = tuple(part for part in between if part.place is PartPlace.LEADING)
+    return ahead, tuple(part for part in between if part not in ahead)
+
+
+def number(parts: Iterable[Part]) -> Expr:
+    """Return how many blocks some parts are."""
     return add(*(part.repeat for part in parts))
 
 
-def _spread(parts: tuple[Part, ...], held: Expr) -> dict[str, Expr]:
+def spread(parts: tuple[Part, ...], held: Expr) -> dict[str, Expr]:
     """Return how often each of some parts occurs, so many in all: each its share."""
     if len(parts) == 1:
         return {parts[0].path: held}
-    return {part.path: part.repeat * held / _number(parts) for part in parts}
+    return {part.path: part.repeat * held / number(parts) for part in parts}
 
 
 def _leading(leading: Expr, total: Expr, stages: Expr, stage: Stage, pipeline: Pipeline) -> Expr:
@@ -167,8 +173,16 @@ def block_conditions(model: Model, stages: Expr, pipeline: Pipeline) -> tuple[Co
     if stages == 1:
         return ()
     _, between, _ = divided(model)
-    blocks = add(*(part.repeat for part in between))
-    return pipeline.conditions(blocks, stages, between[0].path)
+    blocks, ahead = number(between), block_kinds(model)[0]
+    own = pipeline.conditions(blocks, stages, between[0].path)
+    chunks, copies = pipeline.chunks_of_a_stage, pipeline.schedule.copies
+    if not ahead or chunks == copies:
+        return own
+    full, first, _ = pipeline.layout.rule(blocks, stages * chunks)
+    room = (full / chunks - first) / copies
+    what = "blocks of the first chunks beside those that lead"
+    because = "blocks that lead are counted on the first chunks of the stages alone"
+    return (*own, Least(what, room - number(ahead), Integer(0), because))
 
 
 def block_count(model: Model) -> Expr:

@@ -1,11 +1,13 @@
 """One value for a model run one way: the same answers as its parts, and numbers late as early."""
 
+from fractions import Fraction
+
 import pytest
-from sympy import Integer
+from sympy import Integer, Rational
 
 import symbolic_cost as sc
 from symbolic_cost.conventions.presets import STANDARD
-from symbolic_cost.errors import InputError
+from symbolic_cost.errors import DivisibilityError, InputError, UnknownNameError
 from symbolic_cost.models.decoders.gpt import GPT
 from symbolic_cost.models.kernels import Attention, running
 from symbolic_cost.ops.derive import cost as derived
@@ -273,3 +275,24 @@ def test_no_more_blocks_run_again_than_there_are():
             refused(sc.job("gpt2", recompute="full/13"))
     with pytest.raises(InputError, match=said):
         sc.job("gpt", recompute="full/13").bind(n_layers=12).total("saved")
+
+
+def test_what_a_script_tries_first():
+    """A peak, a step and a plain number have one way in; text has the name of the other."""
+    own = sc.job("gpt2", "tp=2", {"b": 1, "M": 1}, system="h100")
+    assert own.memory().total("peak") == own.memory().peak
+    assert own.time().total("mfu") == own.time().number("mfu")
+    with pytest.raises(InputError, match="peak is one number: neither a phase nor a path"):
+        own.memory().total("peak", phase="forward")
+    with pytest.raises(UnknownNameError, match="unknown cost 'peak'"):
+        own.table().total("peak")
+    assert own.value(1) == 1
+    assert own.value(Fraction(1, 3)) == Rational(1, 3)
+    with pytest.raises(InputError, match=r"\.total\('params'\) gives a cost by name"):
+        own.value("params")
+
+
+def test_rows_of_memory_refuse_numbers_that_do_not_divide():
+    with pytest.raises(DivisibilityError, match=r"axis h \(12\) is not divisible by mesh axis tp"):
+        sc.job("gpt2", "tp=5", {"b": 1}).memory_rows  # noqa: B018 - what refuses is asked for
+    assert sc.job("gpt2", "tp").bind(tp=4).memory_rows.total("weight") != 0

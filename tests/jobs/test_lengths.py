@@ -69,6 +69,8 @@ def test_lengths_that_are_none(bird, length):
     ("line", "told"),
     [
         ("memory {}", "a length is needed: beyond 704 tokens"),
+        ("optimum {} --of flops --in l", "and is no symbol to ask for"),
+        ("solve flops==1e12 {} --in l --set b=1", "and is no symbol to ask for"),
         ("scale flops {} --set l=1024 --in l", "with another l, "),
         ("fit {} --set l=1024 --system h100 --gpus 1 --in l", "l is no size of "),
         ("sweep {} --system h100 --global-batch 4 --vary l=1024,2048", "a length is needed"),

@@ -9,7 +9,7 @@ from symbolic_cost.emit.sheet import render
 from symbolic_cost.jobs.letters import lettered
 from symbolic_cost.jobs.tables.memory import memory_sheet
 from symbolic_cost.ledger import Quantity
-from symbolic_cost.parallel.moments import moments
+from symbolic_cost.parallel.moments import moments, peak
 from symbolic_cost.symbols import n_dense, n_first, n_layers, pp
 
 UNEVEN = sc.job("deepseek-v3", "tp=8,sp,pp=16,ep=8,dp=8,zero=1", global_batch=4096)
@@ -141,3 +141,21 @@ def test_frames_hold_numbers_and_their_units():
     own = timed.frame().set_index("part").loc["step"]
     assert own["value"] == pytest.approx(float(timed.step))
     assert own["value unit"] == "s"
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy", "stage", "train"),
+    [
+        ("gpt2", "pp=4", "last", "all-but:embedding"),  # no block of the first kind there
+        ("deepseek-v3", "pp=4", "middle", "all-but:embedding"),
+        ("t5-small", "pp=5", "last", None),  # half a block of two kinds
+    ],
+)
+def test_letters_for_blocks_count_what_a_stage_lacks(name, strategy, stage, train):
+    """Letters may stand for no block, which keeps nothing of what all blocks take."""
+    job = sc.job(
+        name, strategy, {"b": 1, "l": 512}, stage=stage, train=train, microbatches=16, system="h100"
+    )
+    shown = lettered(job)
+    assert shown.names
+    assert shown.value(peak(shown.memory_rows)) == job.value(peak(job.memory_rows))

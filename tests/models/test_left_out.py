@@ -96,3 +96,19 @@ def test_towers_with_weights_that_nothing_reads_go_round_rings():
 def test_a_rank_of_zero_is_no_rank():
     with pytest.raises(InputError, match="q_lora_rank"):
         count({**TRUTH["mistral4/a"]["config"], "q_lora_rank": 0}, 1, 8)
+
+
+def test_what_stands_for_null_is_told():
+    """Llama without key/value heads has as many as heads; answers say what null is taken for."""
+    config = {
+        "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 128, "vocab_size": 100, "num_key_value_heads": None,
+        "hidden_act": None, "rope_scaling": None, "attention_bias": None,
+    }  # fmt: skip
+    notes = [note for note in from_config(config).notes if "null" in note]
+    assert notes == [
+        "assumed of hidden_act: null, taken as silu",
+        "assumed of num_key_value_heads: null, taken as 4",
+    ]
+    left_out = {key: value for key, value in config.items() if value is not None}
+    assert not [note for note in from_config(left_out).notes if "null" in note]

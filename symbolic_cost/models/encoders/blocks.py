@@ -23,7 +23,10 @@ def sparse_blocks(
     most = (5 + 2 * few) * block
     if kind == KINDS[1] or (tokens.is_Integer and tokens <= most):
         return attention, tokens, {}
-    problem = f"a length is needed: beyond {most} tokens, blocks are sparse; l=4096 says one"
+    problem = (
+        f"a length is needed: beyond {most} tokens, blocks are sparse; l=4096 says one, and is no "
+        "symbol to ask for"
+    )
     fields.require(holds=bool(tokens.is_Integer), problem=problem, name="attention_type")
     fields.require(holds=block > 1, problem="1 is no block", name="block_size")
     own: Tables = {"u_n": 2 * block, "n_w": 2, "s_n": ceiling(tokens / block) - 4}
