@@ -13,9 +13,6 @@ from symbolic_cost.program.arithmetic import Node
 from symbolic_cost.program.exact import Number, undefined
 from symbolic_cost.program.scalars import rounded
 
-MOST_CHARACTERS = 8192
-"""Of a formula."""
-
 _LONG, _DEEP = 1000, 20
 """Characters and levels of a part from which on it gets a cell of its own."""
 

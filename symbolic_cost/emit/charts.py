@@ -63,18 +63,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Curves:
-    """Curves over one quantity, on logarithmic axes.
-
-    Args:
-        marks: points that are no curve, such as runs.
-    """
+    """Curves over one quantity, on logarithmic axes."""
 
     title: str
     across: str
     up: str
     curves: Sequence[Curve]
-    marks: Sequence[tuple[float, float]] = ()
-    marked: str = ""
 
 
 def draw_bars(figure: Figure, bars: Bars) -> None:
@@ -144,7 +138,7 @@ def draw_curves(figure: Figure, chart: Curves) -> None:
     if not chart.curves:
         raise InputError("there is nothing to draw")
     labels = [_label(curve.label, figure) for curve in chart.curves]
-    lines = sum(label.count("\n") + 1 for label in labels) + bool(chart.marks)
+    lines = sum(label.count("\n") + 1 for label in labels)
     figure.set_figheight(0.62 * figure.get_figwidth() + _LEGEND * lines)
     axes = figure.add_subplot()
     for place, (curve, label) in enumerate(zip(chart.curves, labels, strict=True)):
@@ -153,9 +147,6 @@ def draw_curves(figure: Figure, chart: Curves) -> None:
         axes.plot(curve.across, curve.up, line, color=colour, linewidth=1.4, label=label)
         if curve.band:
             axes.fill_between(curve.across, *curve.band, color=colour, alpha=0.25, linewidth=0)
-    if chart.marks:
-        x, y = zip(*chart.marks, strict=True)
-        axes.scatter(x, y, s=8, color="black", marker="x", linewidth=0.6, label=chart.marked)
     axes.set(xscale="log", yscale="log", xlabel=chart.across, ylabel=chart.up)
     axes.grid(visible=True, which="major", alpha=0.3)
     put_title(figure, chart.title)

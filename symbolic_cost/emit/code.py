@@ -29,7 +29,6 @@ class Source:
         meanings: of the inputs, by name.
         units: of the outputs, by name.
         tests: inputs and exact results rounded once, in the order of inputs and outputs.
-        tolerance: relative, of the tests.
     """
 
     name: str
@@ -38,7 +37,6 @@ class Source:
     meanings: Mapping[str, str]
     units: Mapping[str, str]
     tests: Sequence[Example]
-    tolerance: float = 1e-12
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -123,7 +121,6 @@ def _written(what: Source, language: Mapping[str, Any], head: str, body: str) ->
         "BODY": body,
         "NAME": what.name,
         "KIND": "".join(part.capitalize() for part in what.name.split("_")),
-        "TOLERANCE": repr(what.tolerance),
         "IN": str(len(what.inputs)),
         "OUT": str(len(outputs)),
         "WIDTH": str(len(what.inputs) + len(outputs)),

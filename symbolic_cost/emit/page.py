@@ -46,9 +46,6 @@ PAGES = {
 TWO_COLUMNS = Page("article", 200, 410, 550)
 """LaTeX's article with the option twocolumn."""
 
-WIDTHS = (*PAGES, "3.25in")
-"""What is accepted as a width, for people."""
-
 
 def page(name: str = "article", *, columns: int = 1) -> Page:
     """Return a page by the name of its class, or of a width such as 3.25in or 240pt.

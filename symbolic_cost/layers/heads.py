@@ -113,14 +113,12 @@ class Classes:
         before: norm of all positions, or None.
         hidden: layer before the classes, or None.
         after: norm of what is taken, or None.
-        biased: whether the classes are.
     """
 
     take: Take = Take.FIRST
     before: Norm | None = None
     hidden: Hidden | None = None
     after: Norm | None = None
-    biased: bool = True
 
     def ops(self) -> tuple[Op, ...]:
         stream, ops = "x", []
@@ -138,16 +136,15 @@ class Classes:
             at, width = "pooled", "w"
         taken = f"{at}[{rows} {width}]"
         if self.take is Take.BOTH:
-            return (*ops, *_first_and_mean(stream, taken, biased=self.biased))
-        return (*ops, *classifier("classes", taken, biased=self.biased))
+            return (*ops, *_first_and_mean(stream, taken))
+        return (*ops, *classifier("classes", taken))
 
 
-def _first_and_mean(stream: str, taken: str, *, biased: bool) -> tuple[Op, ...]:
+def _first_and_mean(stream: str, taken: str) -> tuple[Op, ...]:
     """Declare classes of a first position and of the mean of the others, side by side."""
-    bias = " + *bias[z]" if biased else ""
     return (
         pointwise("mean", f"{stream}[b r e] -> mean[b one e]", "sum", sums="r"),
-        einsum("classes", f"{taken}, *w[e z]{bias} -> from_first[b one z]"),
+        einsum("classes", f"{taken}, *w[e z] + *bias[z] -> from_first[b one z]"),
         einsum("classes_mean", "mean[b one e], *w[e z] -> from_mean[b one z]"),
         pointwise("join", "from_first[b one z], from_mean[b one z] -> logits[b one z]", "add"),
         _loss("b one"),
@@ -310,15 +307,13 @@ class Taught:
         )
 
 
-def classifier(
-    name: str, taken: str, *, biased: bool = True, target: str = "targets"
-) -> tuple[Op, ...]:
+def classifier(name: str, taken: str, *, target: str = "targets") -> tuple[Op, ...]:
     """Declare the classes z of what is taken, as in "pooled[b one w]", and their loss."""
     tensor, _, inside = taken.removesuffix("]").partition("[")
     *rows, width = inside.split()
-    at, bias = " ".join(rows), " + *bias[z]" if biased else ""
+    at = " ".join(rows)
     return (
-        einsum(name, f"{tensor}[{inside}], *w[{width} z]{bias} -> logits[{at} z]"),
+        einsum(name, f"{tensor}[{inside}], *w[{width} z] + *bias[z] -> logits[{at} z]"),
         _loss(at, target),
     )
 

@@ -193,12 +193,11 @@ class Levels:
 
 @dataclass(frozen=True)
 class Some:
-    """Some of the positions."""
+    """So many positions: some of those at hand, or copies of one vector."""
 
     positions: int
 
     def declare(self, name: str, trail: Trail) -> None:
-        """Declare the choice."""
         batch, channel, *own = trail.at.axes
         axes = (batch, channel, trail.new_axis("y", self.positions))
         trail.pointwise(name, "copy", axes=axes, laid=own)

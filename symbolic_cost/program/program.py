@@ -78,18 +78,6 @@ class Program:
         graph, places = self.graph()
         return of_graph(graph, {name: places[self._output(name)] for name in names})
 
-    def ordered(self, names: Iterable[str]) -> Program:
-        """Return the program with another order of evaluation: these symbols first.
-
-        Results may differ from those of another order in the last bits of floats. What depends on
-        the first symbols alone is computed once for all values of the others.
-        """
-        first = [name for name in names if name in self.symbols]
-        order = {name: self.symbols[name] for name in (*first, *self.symbols)}
-        graph = Graph(order)
-        places = included(graph, self, {})
-        return of_graph(graph, {name: places[node] for name, node in self.outputs.items()})
-
     def derivative(self, by: str, names: Iterable[str] = ()) -> Program:
         """Return the program of the outputs' derivatives "d name/d by".
 

@@ -2,7 +2,7 @@
 
 Messages are those of a Llama block under each strategy, in units of b l e elements, for many ranks.
 The paper lets ring's backward move as much as its forward; this library's moves keys and values
-again and their gradients too (see `departure`).
+again and their gradients too: 2 k/h b l e elements more.
 
 Source: fang-2024, Table 2 and section 4.
 """
@@ -36,11 +36,6 @@ def moved(strategy: str, phase: Phase | None = None) -> Expr:
     ranks = RANKS[strategy]
     share = cancel(sent * ranks / ((ranks - 1) * _BYTES * b * l * e))
     return cancel(share.xreplace({q: e / h, n_layers: Integer(1)}))
-
-
-def departure() -> Expr:
-    """Return what this library's ring moves beyond the paper's count, in b l e elements."""
-    return cancel(moved("ring") - 2 * moved("ring", Phase.FORWARD))
 
 
 def _table(inputs: Values) -> Values:

@@ -26,14 +26,12 @@ def test_numbers_count_as_the_symbols_do(period, layers):
     sliding = [windows.slides(layer) for layer in range(layers)]
     mixers = [SLIDES if slides else FULL for slides in sliding]
     kinds, numbers = numbered_kinds(windows, mixers, [DENSE] * layers)
-    counted = {kind.sliding: kind.count.subs(n_layers, numbers["n_layers"]) for kind in kinds}
-    assert counted.get(True, 0) == sum(sliding)
-    assert counted.get(False, 0) == layers - sum(sliding)
-    symbolic = {
-        kind.sliding: kind.count for kind in symbolic_kinds(windows, Sparse.NEVER, n_layers)
-    }
+    counted = {kind.mixer: kind.count.subs(n_layers, numbers["n_layers"]) for kind in kinds}
+    assert counted.get(SLIDES, 0) == sum(sliding)
+    assert counted.get(FULL, 0) == layers - sum(sliding)
+    symbolic = {kind.mixer: kind.count for kind in symbolic_kinds(windows, Sparse.NEVER, n_layers)}
     if period == 0 or layers % period == 0:
-        assert symbolic.get(True, Integer(0)).subs(n_layers, layers) == sum(sliding)
+        assert symbolic.get(SLIDES, Integer(0)).subs(n_layers, layers) == sum(sliding)
 
 
 def test_the_last_of_six_layers_is_full():

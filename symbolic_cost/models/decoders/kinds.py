@@ -86,11 +86,6 @@ class Kind:
     layers: tuple[int, ...] = ()
 
     @property
-    def sliding(self) -> bool:
-        """Whether queries see a window."""
-        return self.mixer == SLIDES
-
-    @property
     def sparse(self) -> bool:
         """Whether the perceptron is a mixture of experts."""
         return self.layer == EXPERTS

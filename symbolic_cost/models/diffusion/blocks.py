@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 from symbolic_cost.layers import conditioning
 from symbolic_cost.layers.attention import Bias
@@ -19,6 +18,7 @@ from symbolic_cost.layers.gated import GatedMLP
 from symbolic_cost.layers.joint_attention import IMAGE, JOINED, TEXT, Joint, Stream
 from symbolic_cost.layers.mlp import MLP
 from symbolic_cost.layers.norm import Norm
+from symbolic_cost.layers.residual import Layer
 from symbolic_cost.ops.declare import Op, joined, pointwise, scope, unread, view
 from symbolic_cost.ops.einsum import Einsum, einsum
 from symbolic_cost.ops.part import retitled
@@ -77,13 +77,6 @@ def modulated_perceptron(
         *scope(own, retitled(layer, names), x=f"{own}.x", y=f"{own}.y"),
         *modulated_exit(stream, PERCEPTRON, f"{own}.y", x, y),
     )
-
-
-class Layer(Protocol):
-    """What declares its ops, from one stream to itself."""
-
-    def ops(self) -> tuple[Op, ...]:
-        """Declare the layer."""
 
 
 def block(

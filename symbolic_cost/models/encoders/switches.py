@@ -18,12 +18,6 @@ def attention_bias(encoder: Encoder, on: bool) -> Encoder:  # noqa: FBT001
     return encoder.attended(bias=_all(on))
 
 
-def input_bias(encoder: Encoder, on: bool) -> Encoder:  # noqa: FBT001
-    """Return the family with biases of query, key and value, or without."""
-    own = encoder.attention.bias
-    return encoder.attended(bias=own | Bias.INNER if on else own & ~Bias.INNER)
-
-
 def mlp_bias(encoder: Encoder, on: bool) -> Encoder:  # noqa: FBT001
     """Return the family with biases of the perceptron, or without."""
     return replace(encoder, perceptron=replace(encoder.perceptron, bias=_all(on)))

@@ -30,19 +30,6 @@ class Given:
         trail.at = Maps(name, axes, constant=True)
 
 
-@dataclass(frozen=True)
-class Spread:
-    """The vector at hand, or a position of it, at so many positions."""
-
-    positions: int
-
-    def declare(self, name: str, trail: Trail) -> None:
-        """Declare the copies."""
-        batch, channel, *own = trail.at.axes
-        axes = (batch, channel, trail.new_axis("y", self.positions))
-        trail.pointwise(name, "copy", axes=axes, laid=own)
-
-
 def build(fields: Fields, shape: Shape) -> Model:
     """Declare a OneFormer; the texts that it is trained with are not declared."""
     backbone, widths = hierarchy(fields)
@@ -99,7 +86,7 @@ def _task(fields: Fields, words: int, width: int) -> Named:
     return {
         "words": Given(words),
         "mlp": perceptron(width, width, "relu"),
-        "one": Spread(1),
+        "one": Some(1),
         **(normed if fields.flag("use_task_norm", default=True) else {}),
         "put": SetAside("task"),
     }
@@ -111,7 +98,7 @@ def _begun(fields: Fields, number: int, width: int, layer: Chain) -> Named:
     grid: Named = {"take": Take("pixels"), "project": Conv(width, 1), "put": SetAside("places")}
     grid |= {"constant": Constant(), "grid": SetAside("seen")}
     first: Named = {"some": Some(number - 1), "put": SetAside("first")}
-    begun: Named = {"task": Take("task"), "spread": Spread(number - 1)} if spread else {}
+    begun: Named = {"task": Take("task"), "spread": Some(number - 1)} if spread else {}
     begun = begun or {"zeros": Constant()}
     return {
         "grid": Chain(grid),
