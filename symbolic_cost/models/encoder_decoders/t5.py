@@ -130,6 +130,7 @@ def _check_function(fields: Fields, projection: str) -> None:
     for key, accepted in answers.items():
         value = fields.source.values.get(key)
         fields.ignore(key)
+        fields.need(key)  # null stands instead of what feed_forward_proj says
         if value is not None and value not in accepted:
             fields.note(key, f"{shortened(value)} contradicts feed_forward_proj = {projection!r}")
 
