@@ -126,11 +126,11 @@ def _check_function(fields: Fields, projection: str) -> None:
     function = projection.removeprefix("gated-")
     # A gated GELU is always the approximation by a tanh.
     names = ("gelu", "gelu_new") if function == "gelu" else (function,)
+    fields.need("is_gated_act")  # null stands instead of what feed_forward_proj says
     answers = {"is_gated_act": (gated,), "dense_act_fn": names}
     for key, accepted in answers.items():
         value = fields.source.values.get(key)
         fields.ignore(key)
-        fields.need(key)  # null stands instead of what feed_forward_proj says
         if value is not None and value not in accepted:
             fields.note(key, f"{shortened(value)} contradicts feed_forward_proj = {projection!r}")
 
