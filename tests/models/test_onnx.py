@@ -181,6 +181,16 @@ def test_an_image_of_the_file_is_no_parameter(path):
     assert sc.cost(read.model, COUNTED).total("parameter") == 12
 
 
+def test_ones_and_zeros_of_a_norm_are_no_parameters(path):
+    """What exporters write of a norm of groups, whose parameters follow."""
+    nodes = [node("InstanceNormalization", ["x", "ones", "zeros"], ["u"])]
+    nodes += [node("MatMul", ["u", "w"], ["y"])]
+    tensors = [tensor("ones", (4,), 11, [1] * 4), tensor("zeros", (4,), 11, [0] * 4)]
+    tensors += [tensor("w", (8, 6), 11)]
+    read = traced(path(model(nodes, tensors, [shape("x", ("n", 4, 8), 11)])))
+    assert sc.cost(read.model, COUNTED).total("parameter").subs(read.model.bindings) == 48
+
+
 def test_functions_of_the_file_are_written_out(path):
     body = field(7, node("MatMul", ["a", "m"], ["c"])) + field(7, node("Relu", ["c"], ["d"]))
     own = (
