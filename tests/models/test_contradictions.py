@@ -55,6 +55,11 @@ ANSWERED = (
     ("cohere2/a", {"hidden_act": "mish", "head_dim": 16}, 321792),
     ("biogpt/a", {"hidden_act": "hardswish"}, 356576),
     ("text/xmod/4", {"languages": ["c", "b", "b"]}, 21722),
+    ("gemma4_text/shared", {"per_layer_config": "null"}, 825640),
+    ("gemma4_unified_text/a", {"per_layer_config": "null"}, 119904),
+    ("molmo2/published", {"vit_config.num_hidden_layers": None}, 398832),
+    ("molmo2/published", {"adapter_config.vit_layers": None}, 207456),
+    ("dpt/0", {"use_bias_in_fusion_residual": "null"}, 157725),
 )
 REFUSED = (
     ("dac/s0", {"upsampling_ratios": [5]}, "upsampling_ratios"),
@@ -77,6 +82,8 @@ REFUSED = (
     ("hiera/a", {"masked_unit_size": [8]}, "masked_unit_size"),
     ("dpt/0", {"patch_size": "null"}, "patch_size"),
     ("mistral4/a", {"first_k_dense_replace": "null"}, "first_k_dense_replace"),
+    ("esm/more", {"position_embedding_type": "null"}, "position_embedding_type"),
+    ("google/mt5-small", {"is_gated_act": "null"}, "is_gated_act"),
 )
 
 

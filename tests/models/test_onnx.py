@@ -27,7 +27,7 @@ with zipfile.ZipFile(GOLDEN / "onnx" / "models.zip") as archive:
 
 FOLDED = {
     "resnet.script": -400,  # batch norms became part of convolutions
-    "unet.dynamo": -8,
+    "unet.dynamo": -16,  # the same; ones and zeros of its norm of groups are no parameters
     "bart.script": 96,  # a buffer, which scripts do not tell from parameters
 }
 """Parameters that a file has more than the model that it was exported from."""
@@ -100,6 +100,8 @@ def test_what_is_stored_twice_is_one_parameter(path):
 def test_folded_norms_are_told(path):
     notes = traced(path(FILES["resnet.script"])).notes
     assert [n for n in notes if "batch norms that it folded, 400 parameters more" in n]
+    notes = traced(path(FILES["unet.dynamo"])).notes
+    assert [n for n in notes if "batch norms that it folded, 8 parameters more, twice that" in n]
     assert not [n for n in traced(path(FILES["convnext.dynamo"])).notes if "folded" in n]
 
 
@@ -177,6 +179,16 @@ def test_an_image_of_the_file_is_no_parameter(path):
     tensors = [tensor("image", (1, 3, 8, 8)), tensor("w", (4, 3, 1, 1))]
     read = traced(path(model(kernel, tensors, [shape("x", (2, 4, 8, 8))])))
     assert sc.cost(read.model, COUNTED).total("parameter") == 12
+
+
+def test_ones_and_zeros_of_a_norm_are_no_parameters(path):
+    """What exporters write of a norm of groups, whose parameters follow."""
+    nodes = [node("InstanceNormalization", ["x", "ones", "zeros"], ["u"])]
+    nodes += [node("MatMul", ["u", "w"], ["y"])]
+    tensors = [tensor("ones", (4,), 11, [1] * 4), tensor("zeros", (4,), 11, [0] * 4)]
+    tensors += [tensor("w", (8, 6), 11)]
+    read = traced(path(model(nodes, tensors, [shape("x", ("n", 4, 8), 11)])))
+    assert sc.cost(read.model, COUNTED).total("parameter").subs(read.model.bindings) == 48
 
 
 def test_functions_of_the_file_are_written_out(path):

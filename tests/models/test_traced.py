@@ -20,6 +20,7 @@ from symbolic_cost.errors import InputError, PlacementError
 from symbolic_cost.models.traced import archive
 from symbolic_cost.models.traced.archive import read_archive
 from symbolic_cost.models.traced.forest import Apart, Forest
+from symbolic_cost.models.traced.history import CHECKPOINTED
 from symbolic_cost.models.traced.imported import following, traced
 from symbolic_cost.models.traced.program import graph
 from symbolic_cost.models.traced.shapes import Shapes
@@ -306,6 +307,19 @@ def changed(name="retention", **changes):
         for entry, data in changes.get("more", {}).items():
             target.writestr(entry, data)
     return made.getvalue()
+
+
+CALLED = """File "model.py", line 9, in forward
+    x = self._gradient_checkpointing_func(layer, x)
+"""
+
+
+@pytest.mark.parametrize(("lines", "told"), [(CALLED, 1), ("x = load_checkpoint(x)", 0)])
+def test_a_checkpoint_in_the_lines_that_led_to_a_node_is_told(lines, told):
+    def graph(program):
+        node(program, "linear.default")["metadata"]["stack_trace"] = lines
+
+    assert traced(changed("llama", graph=graph), "llama").notes[CHECKPOINTED] == told
 
 
 def node(program, target):

@@ -8,7 +8,7 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost import symbols
-from symbolic_cost.models.traced.history import UNTOLD
+from symbolic_cost.models.traced.history import SWITCHED, UNTOLD
 from symbolic_cost.models.traced.imported import traced
 
 with zipfile.ZipFile(Path(__file__).parents[1] / "golden" / "pt2" / "operators.zip") as _archive:
@@ -54,12 +54,23 @@ def test_what_lost_its_history_is_told():
     assert totals(table, imported.model, size)[2] > size["flops_train"]
 
 
+def test_gradients_that_were_switched_are_taken_for_off_and_told():
+    notes = traced(MODULES["stops"], "stops").notes
+    assert notes[SWITCHED] == 5  # of one linear layer: views, a transpose, a product, a detach
+    assert SWITCHED not in traced(MODULES["decomposed"], "decomposed").notes
+
+
 @pytest.mark.parametrize("strategy", ["", "tp", "dp,zero=3", "tp,dp,zero=3"])
 def test_a_decomposed_block_is_the_block(strategy):
     plain, decomposed = (traced(MODULES[name], name).model for name in ("plain", "decomposed"))
     one, other = (sc.cost(model, COUNTED, strategy) for model in (plain, decomposed))
     size = {"b": 4, "l": 48}
     assert totals(one, plain, size) == totals(other, decomposed, size)
+    saved = [
+        table.total("saved").subs(model.bindings)
+        for table, model in ((one, plain), (other, decomposed))
+    ]
+    assert saved[0] == saved[1] != 0
     sent = [
         sorted(
             (str(row.phase), str(row.collective.kind), str(row.total.subs(model.bindings)))

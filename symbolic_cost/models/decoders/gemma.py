@@ -45,8 +45,10 @@ def own_heads(fields: Fields) -> tuple[int, int]:
     heads = fields.optional_size("num_global_key_value_heads")
     layers = fields.source.values.get("per_layer_config")
     fields.ignore("per_layer_config")
-    if layers is None:
+    if layers is None and "per_layer_config" not in fields.source.values:
         return (heads or usual) if apart else usual, width
+    if layers is None:  # null, which makes no layer differ
+        return usual, fields.size("head_dim", 256)
     own = list(layers.values()) if isinstance(layers, Mapping) else []
     full = [n for n, kind in enumerate(full_layers(fields)) if kind == FULL]
     places = [int(place) for place in layers if str(place).isdecimal()] if own else []

@@ -126,6 +126,7 @@ def _check_function(fields: Fields, projection: str) -> None:
     function = projection.removeprefix("gated-")
     # A gated GELU is always the approximation by a tanh.
     names = ("gelu", "gelu_new") if function == "gelu" else (function,)
+    fields.need("is_gated_act")  # null stands instead of what feed_forward_proj says
     answers = {"is_gated_act": (gated,), "dense_act_fn": names}
     for key, accepted in answers.items():
         value = fields.source.values.get(key)

@@ -74,6 +74,7 @@ def _deberta(fields: Fields, family: Encoder) -> Encoder:
 
 def _rotary(fields: Fields, family: Encoder) -> Encoder:
     kinds = ("absolute", "rotary")
+    fields.need("position_embedding_type")  # null is a third kind, without positions
     if fields.text("position_embedding_type", kinds[0], kinds) == kinds[0]:
         return family
     tables = family.words.tables if isinstance(family.words, Words) else {}

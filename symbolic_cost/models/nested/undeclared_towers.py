@@ -113,16 +113,20 @@ def _nested(fields: Fields, family: Mapping[str, Any], section: str) -> Nested:
     return Nested("", kind, Connector(), ("", section), ties=ties, **own)
 
 
+_DEPTH, _READ = 25, [24, 18]
+"""Layers of Molmo 2's tower, and those that are read, where a file does not say."""
+
+
 def _trim(fields: Fields) -> None:
     """Take the tower of a published Molmo 2, whose weights end with the last layer that is read."""
     values = dict(fields.source.values)
-    tower, adapter = values.pop("vit_config"), values.get("adapter_config")
-    read = adapter.get("vit_layers") if isinstance(adapter, Mapping) else None
-    depth = tower.get("num_hidden_layers") if isinstance(tower, Mapping) else None
-    if isinstance(read, list) and read and all(isinstance(n, int) for n in read) and is_size(depth):
-        tower = {**tower, "num_hidden_layers": max(n % depth for n in read) + 1}
-        adapter = {**values["adapter_config"], "vit_layers": [n % depth for n in read]}
-    values = {**values, "vision_config": tower, "adapter_config": adapter}
+    tower, adapter = values.pop("vit_config"), values.get("adapter_config", {})
+    if isinstance(tower, Mapping) and isinstance(adapter, Mapping):
+        read = adapter.get("vit_layers") or adapter.get("vision_feature_layer") or _READ
+        depth = tower.get("num_hidden_layers", _DEPTH)
+        if isinstance(read, list) and all(isinstance(n, int) for n in read) and is_size(depth):
+            tower = {**tower, "num_hidden_layers": max(n % depth for n in read) + 1}
+    values = {**values, "vision_config": tower}
     fields.source = replace(fields.source, values=values)
 
 

@@ -6,6 +6,7 @@ since torch 2.7.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from symbolic_cost.models.traced.graph import DETACH, Name, Node, Value
 from symbolic_cost.records import replace
 
 _OFF = re.compile(r'"target":\s*"[\w.]*wrap_with_set_grad_enabled"')
+_SILU = re.compile(r'"target":\s*"[\w.]*aten\.silu\b')
+_CHECKPOINT = re.compile(r"\b_?(gradient_)?checkpoint(ing_func)?\(")
 _DETACHED = re.compile(r'"target":\s*"[\w.]*aten\.detach(_|\b)')
 
 
@@ -37,6 +40,12 @@ _PLAIN = _aten(
 UNTOLD = "decomposed, without its history: what detach or no_grad stopped has gradients here"
 """What is assumed of a graph that lost them."""
 
+SWITCHED = "gradients were switched there before decomposition: taken for off (no_grad)"
+"""What is assumed of nodes of a wrapper whose argument, on or off, their history leaves out."""
+
+CHECKPOINTED = "called through a checkpoint: computed once here, as without recomputation"
+"""What is assumed where lines that called an operator say that backward computes it again."""
+
 
 def named(target: str, past: str) -> str:
     """Return the operator of a node: what was a detach is an alias after its decomposition."""
@@ -46,6 +55,44 @@ def named(target: str, past: str) -> str:
 def gradients_off(past: str) -> bool:
     """Tell whether a node was in a graph that ran with gradients off."""
     return bool(_OFF.search(past))
+
+
+def checkpointed(lines: str) -> bool:
+    """Tell whether one of the lines of code that led to a node calls a checkpoint."""
+    return bool(_CHECKPOINT.search(lines))
+
+
+def of_silu(past: str) -> bool:
+    """Tell whether a node is a piece of a SiLU."""
+    return bool(_SILU.search(past))
+
+
+def composed(nodes: Iterable[Node], pieces: set[int]) -> list[Node]:
+    """Return nodes where x * sigmoid(x) is one SiLU again, which keeps x alone for backward.
+
+    Args:
+        nodes: in order.
+        pieces: numbers of those that are pieces of a SiLU.
+    """
+    nodes = list(nodes)
+    uses = Counter(
+        name.text for node in nodes for arg in node.args.values() for name in names_in(arg)
+    )
+    opened: dict[str, int] = {}
+    written: dict[int, Node] = {}
+    for node in nodes:
+        written[node.index] = node
+        if node.index not in pieces:
+            continue
+        own, other = node.args.get("self"), node.args.get("other")
+        sigmoid = written.get(opened.get(other.text, -1)) if isinstance(other, Name) else None
+        if node.target == "aten.sigmoid" and uses[node.outputs[0]] == 1:
+            opened[node.outputs[0]] = node.index
+        elif node.target == "aten.mul" and sigmoid and sigmoid.args["self"] == own:
+            del written[sigmoid.index]
+            about = {"self": own}
+            written[node.index] = replace(node, target="aten.silu", overload="", args=about)
+    return list(written.values())
 
 
 def untold(nodes: Iterable[Node], told: bool) -> bool:  # noqa: FBT001 - what nodes tell

@@ -4,6 +4,7 @@ What torch.export wraps for its own purposes (gradients off, autocast) is writte
 what is made with gradients off is detached.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,6 +49,8 @@ class _Reader:
         self._renamed: dict[str, str] = {}
         self._dims: dict[str, str] = {}
         self._off: set[int] = set()
+        self._silu: set[int] = set()
+        self._notes: Counter[str] = Counter()
         self._told = False
 
     def graph(self) -> Graph:
@@ -80,11 +83,13 @@ class _Reader:
                     f"{self._place}: the signature names {quote(value)}, no value of the graph"
                 )
         renamed = tuple(self._renamed.get(name, name) for name in outputs)
-        nodes, ends = history.detached(self._nodes, self._off, self._values, renamed)
-        notes = {history.UNTOLD: 1} if history.untold(nodes, self._told) else {}
+        whole = history.composed(self._nodes, self._silu)
+        nodes, ends = history.detached(whole, self._off, self._values, renamed)
+        if history.untold(nodes, self._told):
+            self._notes[history.UNTOLD] = 1
         return Graph(
             self._place, self._values, tuple(nodes), named, parameters, frozenset(constants),
-            tuple(inputs), ends, self._dims, self._frozen(named), notes,
+            tuple(inputs), ends, self._dims, self._frozen(named), self._notes,
         )  # fmt: skip
 
     def _frozen(self, weights: Mapping[str, str]) -> frozenset[str]:
@@ -169,6 +174,11 @@ class _Reader:
         outputs = tuple(name for item in entry["outputs"] for name in self._outputs(item, prefix))
         if history.gradients_off(past):
             self._off.add(len(self._nodes))
+            self._notes[history.SWITCHED] += 1
+        if history.of_silu(past):
+            self._silu.add(len(self._nodes))
+        if history.checkpointed(about.get("stack_trace", "")):
+            self._notes[history.CHECKPOINTED] += 1
         name, _, overload = target.rpartition(".") if target.count(".") > 1 else (target, "", "")
         self._nodes.append(Node(len(self._nodes), name, overload, args, outputs, path, kind))
 

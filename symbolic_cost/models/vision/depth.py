@@ -73,7 +73,8 @@ def dpt(fields: Fields, shape: Shape) -> Model:
         fields.text("readout_type", "project", ("project", "add", "ignore")) if own else "ignore"
     )
     normed = own and fields.flag("use_batch_norm_in_fusion_residual", default=False)
-    biased = fields.flag("use_bias_in_fusion_residual", default=not normed) if own else True
+    said = own and fields.has("use_bias_in_fusion_residual")  # null is as left out
+    biased = fields.flag("use_bias_in_fusion_residual", default=True) if said else not normed
     step = residual(wide, normed=normed, biased=biased)
     layers: dict[str, Layer] = {"encoder": taken.chain}
     for i, (width, factor) in enumerate(zip(widths, factors, strict=False)):

@@ -54,6 +54,8 @@ def weights_of(file: OnnxFile, notes: Counter[str]) -> frozenset[str]:
         for name, one in floats.items()
         if name not in sure | never and (one.count > 1 or not (told or _made_up(name)))
     }
+    for name in _of_groups(file.calls, open_, told=told):
+        del open_[name]
     if told:
         # Constants that the exporter computed from parameters: turned matrices, and rows.
         sure |= _operands_at(file.calls, _SURE, open_)
@@ -61,9 +63,22 @@ def weights_of(file: OnnxFile, notes: Counter[str]) -> frozenset[str]:
         fixed = _operands_at(file.calls, _FIXED, open_)
         open_ = {name: one for name, one in open_.items() if name not in fixed}
         sure = _operands_at(file.calls, _SURE, open_)
-    _note_folded(file, sure, notes)
+    _note_folded(file, sure, notes, told=told)
     rest = {name for name, one in open_.items() if name not in sure and not _mask(one)}
     return frozenset(sure | _assumed(file, rest, sure, notes))
+
+
+def _of_groups(calls: Sequence[Call], names: Mapping[str, Stored], *, told: bool) -> set[str]:
+    """Return the ones and zeros of a norm of groups, whose parameters the ops after it take.
+
+    Where numbers are kept elsewhere, they are those if other values are told to be parameters.
+    """
+    given = {n for call in calls if call.op == "InstanceNormalization" for n in call.inputs[1:3]}
+    return {
+        name
+        for name in given & names.keys()
+        if _made_up(name) and (told if names[name].raw is None else _distinct(names[name]) == 1)
+    }
 
 
 def _assumed(file: OnnxFile, names: set[str], sure: set[str], notes: Counter[str]) -> set[str]:
@@ -76,7 +91,7 @@ def _assumed(file: OnnxFile, names: set[str], sure: set[str], notes: Counter[str
     return assumed
 
 
-def _note_folded(file: OnnxFile, sure: set[str], notes: Counter[str]) -> None:
+def _note_folded(file: OnnxFile, sure: set[str], notes: Counter[str], *, told: bool) -> None:
     """Note biases of convolutions that the exporter computed, as from a norm after them.
 
     Modules say `stem.weight` and `stem.bias`. A norm of c channels that is folded into a
@@ -88,21 +103,27 @@ def _note_folded(file: OnnxFile, sure: set[str], notes: Counter[str]) -> None:
             continue
         weight, bias = call.inputs[1:3]
         stem, own, _ = weight.rpartition("weight")
-        if {weight, bias} <= sure and (not own or bias != f"{stem}bias"):
+        computed = told and not file.stored[bias].kind if bias in sure else False
+        if {weight, bias} <= sure and (not own or bias != f"{stem}bias" or computed):
             folded += file.stored[bias].count
     if folded:
         notes[
-            "biases of convolutions have names that an exporter makes: where they are batch norms "
+            "biases of convolutions are those that an exporter makes: where they are batch norms "
             f"that it folded, {folded} parameters more, twice that beside biases of their own"
         ] += 1
 
 
 def _mask(one: Stored) -> bool:
+    return len(one.dims) >= len(_MATRIX) and 0 < _distinct(one) <= len(_MATRIX)
+
+
+def _distinct(one: Stored) -> int:
+    """Return how many numbers there are at some places of a tensor; 0 where it is elsewhere."""
     raw, size = one.raw, 0 if one.raw is None else len(one.raw) // max(one.count, 1)
-    if raw is None or not size or len(one.dims) < len(_MATRIX):
-        return False
+    if raw is None or not size:
+        return 0
     places = (look * 104_729 % one.count * size for look in range(_LOOKS))
-    return len({bytes(raw[at : at + size]) for at in places}) <= len(_MATRIX)
+    return len({bytes(raw[at : at + size]) for at in places})
 
 
 def parameter_names(file: OnnxFile, weights: Collection[str]) -> dict[str, str]:
