@@ -264,5 +264,6 @@ def _job(family: Family, size: int, place: _Place, strategy: str) -> Job:
         {**sizes, "b": 1},
         system=place.system,
         global_batch=sequences,
-        **_RUN,
+        recompute=_RUN["recompute"],
+        precision=_RUN["precision"],
     )
