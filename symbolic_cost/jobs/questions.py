@@ -92,7 +92,7 @@ def root_row(name: str, root: Expr, how: How, run: Job) -> tuple[Cell, ...]:
     """Return the row of a root; one of very many symbols is not written."""
     length, value = leaves(root), number(run.value(root))
     if length > MOST_SYMBOLS:
-        return name, None, value, f"{how.value} of {length} symbols"
+        return name, None, value, f"{how.value}, too long to show: {length} symbols and numbers"
     return name, root, value, how.value
 
 
