@@ -31,9 +31,12 @@ _MARKS: Mapping[str, Callable[[Op, Part], bool]] = {
     "weights": lambda op, _: bool(op.weights),
     "experts": lambda _, part: _routes(part),
     "dense": lambda _, part: not _routes(part),
-    "latent": lambda _, part: any(op.path == "attention.kv_down" for op in part.ops),
+    "latent": lambda _, part: any(op.path in _LATENTS for op in part.ops),
 }
 """Whether a word goes for an op of a part."""
+
+_LATENTS = ("attention.kv_down", "attention.layer.q_down")
+"""Ops that only attention through latents has."""
 
 
 def _routes(part: Part) -> bool:

@@ -15,6 +15,7 @@ from symbolic_cost.references import REFERENCES
         ("nemotron-3-nano", 31577937344),
         ("nemotron-3-super", 120668687360),
         ("qwen3-next-80b-a3b", 79674391296),
+        ("deepseek-v4-flash", 284332230231),
     ],
 )
 def test_parameters(name, parameters):

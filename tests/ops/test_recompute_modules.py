@@ -74,6 +74,16 @@ def test_modules_join():
     assert {path.split(".")[0] for path in again("deepseek-v3", "moe")} == {"experts"}
 
 
+@pytest.mark.slow
+def test_what_is_made_of_one_latent_of_keys_and_values():
+    """Of DeepSeek V4 (Megatron-Core's qkv_up_proj_and_rope_apply): compressed keys do not."""
+    parts = again("deepseek-v4-flash", "mla_up_proj")
+    runs = {path.partition("attention.layer.")[2] for path in parts}
+    assert {"norm_low", "q_up", "norm_q", "norm_kv", "rotate_q", "rotate_kv"} <= runs
+    assert not runs & {"q_down", "kv", "out_down", "rotate_back", "rotate_far"}
+    assert all(path.partition("attention.layer.")[2] for path in parts)
+
+
 @pytest.mark.parametrize("name", ["mla_up_proj", "moe", "moe_act", "shared_experts"])
 def test_what_matches_nothing_is_refused(name):
     with pytest.raises(InputError, match=f"has no {name} that could run again"):

@@ -247,6 +247,9 @@ def test_a_recipe_says_what_a_row_leaves_out(tmp_path):
         assert run.job.training.layout == "ends=0/3"
         assert any(part.path == "prediction.block" for part in run.job.model.parts)
     assert settings({"framework": "torchtitan", "model": "deepseek-v3"}) == {}
+    flash = {"model": "deepseek-v4-flash", "system": "gb200-nvl72", "precision": "mxfp8"}
+    said = {"recompute": "mla_up_proj", "stack": "nemo-graphed"}
+    assert settings({"framework": "Megatron-Bridge", **flash}) == said
 
 
 def test_a_box_has_its_own_power_and_memory(tmp_path):
