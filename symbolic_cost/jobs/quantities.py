@@ -187,7 +187,8 @@ def part_named(rows: CostTable, name: str) -> str:
         return name
     matching = sorted(path for path in rows.parts if path.endswith(f".{name}"))
     if not matching:
-        raise InputError(unknown("quantity or part", name, {*rows.parts, *COSTS, *_OWN}))
+        last = {path.rpartition(".")[2] for path in rows.parts}
+        raise InputError(unknown("quantity or part", name, {*last, *rows.parts, *COSTS, *_OWN}))
     if len(matching) > 1:
         raise InputError(f"{name} may be {', '.join(matching[:5])}: name one of them")
     return matching[0]
