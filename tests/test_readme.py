@@ -134,6 +134,7 @@ def test_console_block_prints_what_it_says(block, tmp_path, monkeypatch):
             main, arguments(command)[1:], prog_name=PROGRAM, catch_exceptions=False
         )
         assert result.exit_code == exit_code(block.info), f"$ {command}\n{result.output}"
+        assert "DOES NOT FIT" not in result.output, f"$ {command}: the example cannot run"
         if "".join(expected).strip():
             report = difference(expected, result.output)
             assert not report, f"$ {command}\n{report}"

@@ -51,9 +51,27 @@ def ended(run: Callable[[], object]) -> int:
     return code if isinstance(code, int) else 0
 
 
+_MEANT = {
+    "--seq": "--set l=4096",
+    "--batch": "--set b=4, or --global-batch 512",
+    "--gpus": "--strategy tp=8,dp=8, whose degrees are the ranks",
+}
+"""What says the same where an option of some commands is none."""
+
+
+def _meant(error: click.ClickException) -> str:
+    """Return the message of a refusal, with what is written for an option of other commands."""
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        spelled = {name for one in error.ctx.command.params for name in one.opts}
+        said = _MEANT.get(error.option_name, "")
+        if said and spelled >= {"--set", "--strategy"}:
+            return f"No such option {error.option_name!r}: write {said}"
+    return error.format_message()
+
+
 def say(error: click.ClickException) -> None:
     """Show a refusal: short, and nothing in it that a terminal would obey."""
-    lines = visible(brief(error.format_message(), _LONGEST)).splitlines()
+    lines = visible(brief(_meant(error), _LONGEST)).splitlines()
     text = "\n".join(lines[:_MOST_LINES] + ["  ..."] * (len(lines) > _MOST_LINES))
     short = click.UsageError(text, error.ctx) if isinstance(error, click.UsageError) else None
     with suppress(OSError, ValueError):

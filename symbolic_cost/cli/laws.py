@@ -79,7 +79,7 @@ def _laws(
         raise InputError("--rule is of a --family: name one")
     if loss is not None:
         optima = [laws.cheapest(law, loss, one, **values) for one in sets]
-        out.sheet(sheets.optima_sheet(law, optima))
+        out.sheet(sheets.optima_sheet(law, optima, loss))
     elif flops and laws.FLOP in law.variables and family is None:
         out.sheet(sheets.points_sheet(name, law, values, flops, sets))
     elif flops:

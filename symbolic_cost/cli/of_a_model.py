@@ -263,7 +263,9 @@ def roofline(*, model: str, system: str, precision: str, choices: Choices, out: 
 
 
 @command("count")
-def count(*, config: str, batch: int, seq: int, conventions: str, out: Output, **more: Any) -> None:
+def count(
+    *, config: str, batch: int, seq: int | None, conventions: str, out: Output, **more: Any
+) -> None:
     """Count parameters, FLOP, cache and saved activations of CONFIG, a config.json.
 
     For example: symbolic-cost count path/to/config.json --batch 1 --seq 4096
@@ -275,8 +277,9 @@ def count(*, config: str, batch: int, seq: int, conventions: str, out: Output, *
     A model that sees images counts them with the tokens that they take, here 576 of 1024:
     symbolic-cost count llava.json --image-tokens 576
     """
-    from symbolic_cost.jobs.launch_files import count
+    from symbolic_cost.jobs.launch_files import count, counted_length
 
+    seq = counted_length(config) if seq is None else seq
     counts = count(config, batch, seq, conventions, **more)
     if out.form == "json":
         import json

@@ -16,18 +16,31 @@ if TYPE_CHECKING:
 
 @command("crossover")
 def crossover(
-    *, model: str, left: str, right: str, by: str, cost: str, choices: Choices, out: Output
+    *,
+    model: str,
+    left: str,
+    right: str,
+    by: str,
+    cost: str,
+    choices: Choices,
+    trained: dict[str, object],
+    out: Output,
 ) -> None:
     """Say where LEFT and RIGHT of MODEL are equal: in closed form, and as an exact integer.
 
-    LEFT and RIGHT are parts (attention, mlp, block.attention.core), named costs or memory. Padded
-    sizes are taken as quotients in the closed form, and exactly in the integer.
+    LEFT and RIGHT are parts (attention, mlp, block.attention.core), named costs, memory, or times:
+    step, exposed (communication that a step waits for), computing (the rest but the bubble).
+    Padded sizes are taken as quotients in the closed form, and exactly in the integer.
 
-    For example: symbolic-cost crossover gpt attention.core mlp --in l --conventions model-flop
+    For example: symbolic-cost crossover gpt attention.core mlp --in l --conventions model-flop,
+    or crossover llama-3-8b exposed computing --in l --strategy tp=16 --system h100 --set M=1
     """
     from symbolic_cost.jobs.questions import crossing
 
-    out.sheet(choices.sheet(model, lambda run: crossing(run, left, right, by, cost).sheet()))
+    if "precision" not in choices.typed:  # the bytes of costs are then those of the conventions
+        trained = {**trained, "precision": None}
+    make = lambda run: crossing(run, left, right, by, cost).sheet()  # noqa: E731 - one use
+    out.sheet(choices.sheet(model, make, **trained))
 
 
 @command("optimum")
@@ -125,7 +138,8 @@ def solve(
 ) -> None:
     """Answer QUESTION of MODEL for a symbol: a formula, the exact integer, and what binds.
 
-    QUESTION compares a quantity (memory, step, a named cost) with a number and its unit.
+    QUESTION compares a quantity (memory, step, exposed, computing, a named cost) with a number and
+    its unit.
 
     For example: symbolic-cost solve "memory == 80 GiB" llama-3-70b --in l --strategy tp=8,sp
     --set b=1

@@ -27,6 +27,23 @@ def bibtex(keys: Iterable[str]) -> str:
     return "\n\n".join(_entry(REFERENCES[key]) for key in dict.fromkeys(keys))
 
 
+def in_words(key: str) -> str:
+    """Return a publication as a list of references has it.
+
+    >>> in_words("dao-2022")
+    'Tri Dao et al. FlashAttention. arXiv:2205.14135, 2022'
+    >>> in_words("fedus-2021").partition(".")[0]
+    'William Fedus, Barret Zoph and Noam Shazeer'
+    """
+    one = REFERENCES[key]
+    names = [" ".join(reversed(name.strip("{}").split(", "))) for name in one.author.split(" and ")]
+    *most, last = ["et al." if name == "others" else name for name in names]
+    joined = " " if last == "et al." else " and "
+    authors = f"{', '.join(most)}{joined}{last}" if most else last
+    dated = f"{one.where}, {_year(one)}" if _ARXIV.fullmatch(one.where) else one.where
+    return ". ".join(part.removesuffix(".") for part in (authors, one.title, dated) if part)
+
+
 def _entry(one: Reference) -> str:
     fields = "".join(f"  {name} = {{{text}}},\n" for name, text in _fields(one) if text)
     return f"@misc{{{one.key},\n{fields}}}"

@@ -8,14 +8,13 @@ from dataclasses import replace
 from sympy import Basic, Symbol
 
 from symbolic_cost.emit import html, latex, markdown, table
-from symbolic_cost.emit.bibtex import bibtex
+from symbolic_cost.emit.bibtex import bibtex, in_words
 from symbolic_cost.emit.formulas import latex as typeset
 from symbolic_cost.emit.formulas import macros, symbols_of
 from symbolic_cost.emit.page import PAGES, Page
 from symbolic_cost.emit.sheet import Phrase, Sheet, formulas_of, worded
 from symbolic_cost.errors import UnknownNameError, unknown, visible
 from symbolic_cost.records import dataclass
-from symbolic_cost.references import REFERENCES
 from symbolic_cost.symbols import GLOSSARY
 
 FORMS = ("table", "latex", "markdown", "html")
@@ -69,8 +68,8 @@ class Document:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Titles of the publications, in the order of their keys."""
-        return tuple(f"{REFERENCES[key].title}. {REFERENCES[key].where}" for key in self.cited)
+        """Publications in words, in the order of their keys."""
+        return tuple(map(in_words, self.cited))
 
 
 def write(
@@ -218,7 +217,7 @@ def _markdown(document: Document) -> str:
             markdown.escaped(p) if isinstance(p, str) else f"${typeset(p)}$" for p in line
         )
 
-    blocks = [f"# {markdown.escaped(document.title)}", *map(phrase, document.head)]
+    blocks = [f"# {markdown.escaped(document.title)}", *map(phrase, map(_begun, document.head))]
     blocks += [markdown.write(sheet).rstrip("\n") for sheet in document.sheets]
     for section in document.text:
         blocks += [f"## {markdown.escaped(section.title)}", *map(phrase, section.lines)]
@@ -233,7 +232,7 @@ def _html(document: Document) -> str:
         parts = (html.escaped(p) if isinstance(p, str) else html.mathml(p) for p in line)
         return f"<p>{''.join(parts)}</p>"
 
-    body = [f"<h1>{html.escaped(document.title)}</h1>", *map(paragraph, document.head)]
+    body = [f"<h1>{html.escaped(document.title)}</h1>", *map(paragraph, map(_begun, document.head))]
     body += [line for sheet in document.sheets for line in html.scrolled(sheet)]
     for section in document.text:
         body += [f"<h2>{html.escaped(section.title)}</h2>", *map(paragraph, section.lines)]

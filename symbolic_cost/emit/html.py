@@ -9,6 +9,7 @@ from sympy import Basic, Expr
 
 from symbolic_cost.emit.formulas import latex, plain
 from symbolic_cost.emit.sheet import Sheet, is_heading
+from symbolic_cost.emit.table import saying
 from symbolic_cost.errors import InputError
 from symbolic_cost.reading import package_data
 
@@ -59,7 +60,7 @@ def scrolled(sheet: Sheet, anchor: str = "") -> list[str]:
 
 
 def table(sheet: Sheet, anchor: str = "") -> list[str]:
-    """Return the lines of a table.
+    """Return the lines of a table; columns that say nothing are left out where none links.
 
     Args:
         sheet: the table.
@@ -71,6 +72,9 @@ def table(sheet: Sheet, anchor: str = "") -> list[str]:
     places = anchors(sheet, anchor) if anchor else {}
     longest = _LONG if len(sheet.rows) > _MANY else _LONGEST
     printed = sheet.printed(lambda expr: mathml(expr, longest), escaped)
+    if not anchor:
+        shown = saying(printed, len(heads))
+        heads, classes, *printed = [[row[n] for n in shown] for row in (heads, classes, *printed)]
     return [
         "<table>",
         f"<caption>{escaped(sheet.title)}</caption>",

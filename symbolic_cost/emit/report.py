@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from symbolic_cost.emit import html, markdown
-from symbolic_cost.emit.bibtex import bibtex
+from symbolic_cost.emit.bibtex import bibtex, in_words
 from symbolic_cost.emit.plots import picture
 from symbolic_cost.emit.sheet import Sheet
 from symbolic_cost.errors import visible
 from symbolic_cost.records import dataclass
-from symbolic_cost.references import REFERENCES
 
 ANCHOR = "row"
 """Beginning of the anchors of rows that figures and other rows point to."""
@@ -215,17 +214,13 @@ def _references(report: Written) -> Iterator[str]:
         return
     yield '<section aria-labelledby="references"><h2 id="references">References</h2><ul>'
     for key in report.cited:
-        yield f"<li>{_safe(_reference(key))}</li>"
+        yield f"<li>{_safe(in_words(key))}</li>"
     yield "</ul><details><summary>BibTeX</summary>"
     yield f"<pre>{_safe_lines(bibtex(report.cited))}</pre></details></section>"
 
 
 def _safe_lines(text: str) -> str:
     return "\n".join(html.escaped(visible(line)) for line in text.splitlines())
-
-
-def _reference(key: str) -> str:
-    return f"{REFERENCES[key].title}. {REFERENCES[key].where}"
 
 
 # ---------------------------------------------------------------------- Markdown
@@ -246,7 +241,7 @@ def as_markdown(report: Written) -> str:
         sheets += () if chapter.anchored is None else (chapter.anchored,)
         blocks += [markdown.write(sheet.visible).rstrip("\n") for sheet in sheets]
     if report.cited:
-        listed = "\n".join(f"- {_plain(_reference(key))}" for key in report.cited)
+        listed = "\n".join(f"- {_plain(in_words(key))}" for key in report.cited)
         blocks += ["## References", listed]
     return "\n\n".join(blocks) + "\n"
 

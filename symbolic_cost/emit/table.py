@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import zip_longest
 from shutil import get_terminal_size
@@ -43,12 +43,7 @@ def write(sheet: Sheet) -> str:
     if sys.stdout is not None and sys.stdout.isatty():
         width = max(_NARROWEST, get_terminal_size((_NARROWEST, 0)).columns)
     cells = _indented(sheet, sheet.printed(plain))
-    # Columns that say anything; the first always does.
-    shown = [
-        place
-        for place in range(len(sheet.columns))
-        if place == 0 or not cells or any(row[place] for row in cells)
-    ]
+    shown = saying(cells, len(sheet.columns))
     below = _below(sheet, cells, shown, width)
     beside = [place for place in shown if place not in below]
     lines = [*folded(sheet.title, width), ""]
@@ -58,6 +53,15 @@ def write(sheet: Sheet) -> str:
         lines += folded(note, width)
     text = "\n".join(line.rstrip() for line in lines).rstrip("\n")
     return text.replace("\N{NO-BREAK SPACE}", " ") + "\n"
+
+
+def saying(cells: Sequence[Sequence[str]], columns: int) -> list[int]:
+    """Return the columns that say anything; the first always does, and all of an empty table."""
+    return [
+        place
+        for place in range(columns)
+        if place == 0 or not cells or any(row[place] for row in cells)
+    ]
 
 
 def _indented(sheet: Sheet, cells: list[list[str]]) -> list[list[str]]:

@@ -42,6 +42,8 @@ UNITS: dict[str, tuple[float, Dimension | None]] = {
     "FLOP/s": (1.0, (0, -1, 1)),
     **{f"{prefix}FLOP": (float(size), FLOP) for prefix, size in SI.items()},
     **{f"{prefix}FLOP/s": (float(size), (0, -1, 1)) for prefix, size in SI.items()},
+    "/s": (1.0, (0, -1, 0)),
+    **{f"{prefix}/s": (float(size), (0, -1, 0)) for prefix, size in SI.items()},
     **{prefix: (float(size), None) for prefix, size in SI.items()},
 }
 """Factor and dimension by unit; a prefix alone is of the unit that it is compared with."""
@@ -89,7 +91,7 @@ _TOKEN = re.compile(
     r"|(?P<sign><=|>=|==|!=|[-+*/()<>=%]))",
     re.ASCII,
 )
-_UNIT = re.compile(r"\s*(%|[A-Za-z]+(?:/s\b)?)", re.ASCII)
+_UNIT = re.compile(r"\s*(%|[A-Za-z]+(?:/s\b)?|/s\b)", re.ASCII)
 _KEYWORDS = ("and", "or", "not")
 
 
@@ -222,7 +224,7 @@ def _number(text: str, token: str, place: int) -> tuple[Number, int]:
         raise InputError(f"{quote(text)}: {unknown('unit', unit, UNITS)}")
     factor, dimension = UNITS[unit]
     end = place if read is None else read.start(1) + len(unit)
-    return Number(value * factor, dimension, f"{token} {unit}"), end
+    return Number(value * factor, dimension, f"{token} {unit}".replace(" /", "/")), end
 
 
 _GREATEST = 1e100

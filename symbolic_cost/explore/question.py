@@ -180,7 +180,8 @@ def _result(tree: Operation, kinds: list[Any], problems: Problems) -> Any:  # no
         texts = " and ".join(
             f"{plain(o)} ({_unit(k)})" for o, k in zip(tree.operands, kinds, strict=True)
         )
-        problems.texts.append(f"{texts} have two units: give both the same, as in 80 GiB or 2 s")
+        accepted = "give both the same, as in 80 GiB, 2 s or 9000/s"
+        problems.texts.append(f"{texts} have two units: {accepted}")
     if tree.operation in COMPARISONS:
         return "yes or no"
     return sizes[0] if sizes else None

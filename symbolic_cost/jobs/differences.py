@@ -54,10 +54,12 @@ class Section:
         more, base = self.number(self.total), self.number(self.totals[0])
         parts = {one.name: self.number(one.expr) for one in self.differing}
         if more.free_symbols or base.free_symbols:
-            text = plain(factored(self.total))
-            return f"{self.cost}: {second} has {text} more than {first}, in {len(parts)} terms"
+            own = factored(self.total)
+            less = own.could_extract_minus_sign()
+            text = f"{plain(-own if less else own)} {'less' if less else 'more'}"
+            return f"{self.cost}: {second} has {text} than {first}, in {len(parts)} terms"
         word = "more" if more >= 0 else "less"
-        share = f" ({100 * float(abs(more / base)):.3g} %)" if base != 0 else ""
+        share = f" ({_percent(abs(more / base))})" if base != 0 else ""
         largest = max(parts, key=lambda name: abs(parts[name]))
         return (
             f"{self.cost}: {second} has {_in_unit(abs(more), self.unit)}{share} {word} than "
@@ -108,6 +110,21 @@ def _cells(section: Section, one: Differing) -> tuple[Cell, ...]:
     shown_exprs = (*exprs[:2], None if one.expr.is_number else one.expr)
     formulas = (None if expr is None else factored(expr) for expr in shown_exprs)
     return (*formulas, value, section.unit, source)
+
+
+def _percent(share: Expr) -> str:
+    """Return a share for people.
+
+    >>> from sympy import Rational
+    >>> _percent(Rational(1, 3)), _percent(Rational(201, 20))
+    ('33.3 %', '1,005 %')
+    """
+    number = 100 * float(share)
+    return f"{number:.3g} %" if number < _WHOLE else f"{number:,.0f} %"
+
+
+_WHOLE = 999.5
+"""Per cent from which on three digits are none behind the point."""
 
 
 def _in_unit(expr: Expr, unit: Unit) -> str:

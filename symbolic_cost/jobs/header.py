@@ -71,13 +71,14 @@ def _on_several_stages(setup: Setup) -> Iterator[str]:
     before, blocks, after = divided(model)
     tables = " and ".join(every_stage(model))
     if tables:
-        yield f"pp: every stage computes {tables}, and adds up their gradients with all others"
+        said = "and adds up their gradients with all others"
+        yield f"pipeline: every stage computes {tables}, {said}"
     if tied_gradients(blocks):
-        yield "pp: every stage holds the weights that all blocks share"
+        yield "pipeline: every stage holds the weights that all blocks share"
     both = tied_gradients(before).keys() & tied_gradients(after).keys()
     ends = " and ".join(sorted(name.removeprefix("d@") for name in both))
     if ends and plan.entry != plan.exit:
-        yield f"pp: the first and the last stage each hold table {ends}"
+        yield f"pipeline: the first and the last stage each hold table {ends}"
     taken: set[tuple[str, str]] = set()
     for chain in chains(model):
         own = {part.path for part in chain}  # what one of them makes is for the next alone
@@ -88,7 +89,7 @@ def _on_several_stages(setup: Setup) -> Iterator[str]:
     saved = setup.rows.select(Quantity.SAVED, where=lambda row: (row.part, row.tensor) in taken)
     tensors = " and ".join(dict.fromkeys(row.tensor for row in saved))
     if tensors:
-        yield f"pp: every stage keeps {tensors}, which all its blocks take"
+        yield f"pipeline: every stage keeps {tensors}, which all its blocks take"
 
 
 def stack_note(setup: Setup) -> str:

@@ -243,10 +243,20 @@ def strategy_of_file(model: str) -> str:
         return ""
 
 
+def counted_length(source: object) -> int:
+    """Return the tokens of a sequence of a launch file; those that are counted without one."""
+    file = launched(str(source) if isinstance(source, Path) else source)
+    own = None if file is None else file.recipe.run.get("sequence")
+    return _COUNTED if own is None else int(own)
+
+
+_COUNTED = 1024
+
+
 def count(
     source: str | Path | Mapping[str, Any],
     batch: int = 1,
-    seq: int = 1024,
+    seq: int | None = None,
     conventions: str | Conventions = "torch-flop-counter",
     image_tokens: int = 0,
     *,
@@ -257,7 +267,7 @@ def count(
     Args:
         source: a config.json, the mapping that it holds, a launch file, or the name of a model.
         batch: sequences.
-        seq: tokens of each sequence.
+        seq: tokens of each sequence; those of a launch file or 1024 unless given.
         conventions: of counting, or the name of a preset.
         image_tokens: of each sequence, those that stand for images.
         train: which weights are trained.
@@ -269,6 +279,7 @@ def count(
 
     file = launched(str(source) if isinstance(source, Path) else source)
     config = source if file is None else file.recipe.config
+    seq = counted_length(source) if seq is None else seq
     return counts.count(config, batch, seq, conventions, image_tokens, train=train)
 
 

@@ -22,10 +22,14 @@ from symbolic_cost.program.exact import Number
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.program.program import Program
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import b, dp, dr, ep, v
+from symbolic_cost.symbols import b, dp, dr, ep, named, v
+from symbolic_cost.systems.chain import Chain
 from symbolic_cost.units import Unit, human
 
-_OWN = {"memory": Unit.BYTE, "step": Unit.SECOND}
+TIMES = ("step", "exposed", "computing")
+"""Times: of a step, of its communication that is waited for, and of the rest but the bubble."""
+
+_OWN = {"memory": Unit.BYTE, **dict.fromkeys(TIMES, Unit.SECOND)}
 
 
 @dataclass(frozen=True)
@@ -105,19 +109,14 @@ def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
 
     Args:
         run: the job.
-        name: a named cost, "memory" (the peak of a rank), "step", or a part of the model, of which
-            it is the cost: block.attention.core, or its last steps where these tell.
+        name: a named cost, "memory" (the peak of a rank), one of TIMES, or a part of the model, of
+            which it is the cost: block.attention.core, or its last steps where these tell.
         cost: named cost of parts.
     """
     run = in_its_precision(run, name)
     values = dict(run.values)
-    if name == "step":
-        chain = Timed(run).step.chain
-        values = dict(run.counted_values)
-        whole = chain.dependencies(["step"])
-        program = lowered(whole.definitions, ["step"])
-        it = Program(program.symbols, program.nodes, {"it": program.outputs["step"]})
-        return Quantity(name, Unit.SECOND, None, it, values, run)
+    if name in TIMES:
+        return _time(run, name)
     if name == "memory":
         expr = peak(run.memory_rows)
         return Quantity(name, Unit.BYTE, expr, lowered({"it": expr}), values, run)
@@ -132,6 +131,17 @@ def quantity(run: Job, name: str, cost: str = "flops") -> Quantity:
     return Quantity(name, chosen.unit, expr, lowered({"it": expr}), values, run)
 
 
+def _time(run: Job, name: str) -> Quantity:
+    definitions = dict(Timed(run).step.chain.definitions)
+    definitions["computing"] = named("step") - named("exposed") - named("bubble")
+    whole = Chain(definitions).dependencies([name])
+    program = lowered(whole.definitions, [name])
+    it = Program(program.symbols, program.nodes, {"it": program.outputs[name]})
+    if not it.inputs and not it.exact({})["it"]:
+        raise InputError(f"{name} of this job is zero")
+    return Quantity(name, Unit.SECOND, None, it, dict(run.counted_values), run)
+
+
 _MOVING = frozenset(one.name for one in (b, dp, ep, dr))
 
 
@@ -143,7 +153,7 @@ def moves_microbatches(run: Job, by: str) -> bool:
 
 def is_made_anew(it: Quantity, by: str) -> bool:
     """Tell whether another size makes another job: microbatches, chunks, degrees of a step, ops."""
-    degree = it.name == "step" and by in it.run.strategy.symbols()
+    degree = it.name in TIMES and by in it.run.strategy.symbols()
     chunks = by == v.name and by in it.run.values and it.name in _OWN
     return degree or chunks or by in it.run.model.fixed or moves_microbatches(it.run, by)
 
@@ -177,7 +187,8 @@ def part_named(rows: CostTable, name: str) -> str:
         return name
     matching = sorted(path for path in rows.parts if path.endswith(f".{name}"))
     if not matching:
-        raise InputError(unknown("quantity or part", name, {*rows.parts, *COSTS, *_OWN}))
+        last = {path.rpartition(".")[2] for path in rows.parts}
+        raise InputError(unknown("quantity or part", name, {*last, *rows.parts, *COSTS, *_OWN}))
     if len(matching) > 1:
         raise InputError(f"{name} may be {', '.join(matching[:5])}: name one of them")
     return matching[0]

@@ -16,7 +16,7 @@ from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
-from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.header import header, without_number
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.jobs.quantities import (
@@ -45,6 +45,7 @@ class Crossing:
         roots: in closed form, where one was found.
         integer: the first at which the other one is greater; None where none was found, or
             numbers are missing.
+        known: whether no number is missing.
         slope: of the difference there, per one of the symbol; None without numbers.
     """
 
@@ -54,20 +55,22 @@ class Crossing:
     how: How
     integer: int | None
     slope: Fraction | None
+    known: bool
 
     def sheet(self) -> Sheet:
         """Tabulate the roots and the integer, and how they were obtained."""
         left, right = self.sides
         run = left.run
-        if not self.roots and self.integer is None:
+        if not self.roots and self.integer is None and not self.known:
             raise InputError(f"{left.name} and {right.name} are equal for no positive {self.by}")
         equal = f"{self.by} where they are equal"
         known = ((root, run.value(root)) for root in self.roots)
         roots = [root for root, size in known if not (size.is_number and size < 1)]
         rows = [root_row(equal, root, self.how, run) for root in roots]
         if self.integer is not None:
-            how = How.SEARCH.value
-            rows.append(("first integer of another order", None, self.integer, how))
+            more = right if self._is_greater() else left
+            what = f"first {self.by} at which {more.name} is greater"
+            rows.append((what, None, self.integer, How.SEARCH.value))
         elif not rows:
             more, less = (left, right) if self._is_greater() else (right, left)
             said = f"{more.name} is greater than {less.name} at every {self.by} from 1 on"
@@ -80,15 +83,16 @@ class Crossing:
         return Sheet(title, headed("what, formula, value>, how"), tuple(rows), header(run))
 
     def _is_greater(self) -> bool:
+        """Tell whether the left side is greater at one, or as great: before the order changes."""
         left, right = (Fraction(side.at(**{self.by: 1})) for side in self.sides)
-        return left > right
+        return left >= right
 
 
 def root_row(name: str, root: Expr, how: How, run: Job) -> tuple[Cell, ...]:
     """Return the row of a root; one of very many symbols is not written."""
     length, value = leaves(root), number(run.value(root))
     if length > MOST_SYMBOLS:
-        return name, None, value, f"{how.value} of {length} symbols"
+        return name, None, value, f"{how.value}, too long to show: {length} symbols and numbers"
     return name, root, value, how.value
 
 
@@ -112,8 +116,12 @@ def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> C
             bound = [run.value(e) if e is not None else e for e in _others(one, other, by)]
             how = How.NUMERIC
             roots = _maybe(bound, variable.name)
-    integer, slope = _integer(one, other, variable.name)
-    return Crossing((one, other), variable.name, roots, how, integer, slope)
+    lacking = {*one.program.inputs, *other.program.inputs} - {variable.name, *one.values}
+    if lacking and None in (one.expr, other.expr):
+        raise InputError(without_number(sorted(lacking)))
+    known = not lacking
+    integer, slope = _integer(one, other, variable.name) if known else (None, None)
+    return Crossing((one, other), variable.name, roots, how, integer, slope, known)
 
 
 def _roots(left: Expr, right: Expr, by: str) -> tuple[Expr, ...]:
@@ -135,10 +143,7 @@ def _maybe(pair: list[Expr], by: str) -> tuple[Expr, ...]:
 
 
 def _integer(one: Quantity, other: Quantity, by: str) -> tuple[int | None, Fraction | None]:
-    """Return the first integer of another order and the slope there, where numbers are known."""
-    needed = {*one.program.inputs, *other.program.inputs} - {by}
-    if not needed <= {*one.values}:
-        return None, None
+    """Return the first integer of another order and the slope there."""
     change = first_change(lambda n: Fraction(one.at(**{by: n})) - Fraction(other.at(**{by: n})))
     if change is None:
         return None, None

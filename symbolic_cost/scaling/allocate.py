@@ -29,6 +29,9 @@ _ROUNDS, _STEP = 6, 8
 _GUESSED = 0.4
 """Share of the peak at which the first size is chosen; the job's own takes its place."""
 
+_RUN = {"recompute": "selective", "precision": "bf16-mixed"}
+"""How the job runs."""
+
 _NODE = 8
 """Devices that are bought together."""
 
@@ -164,22 +167,24 @@ def allocate(
         size = chosen.member[str(family.free)]
         return max(1, round(size)) if size < _STEP else _STEP * max(1, round(size / _STEP))
 
-    assumed: tuple[str, ...] = ()
     if mfu is None:
         size = _settled(best, lambda size: _timed(family, size, place).mfu)
         timed = _timed(family, size, place)
         tokens = seconds / timed.step * timed.tokens
+        run = ", ".join(f"{name} {value}" for name, value in _RUN.items())
+        assumed = f"the step is that of a job: b = 1, {timed.tokens} tokens, {run}"
     else:
         size, timed = best(mfu), _Timed("", 0.0, 0, mfu)
         tokens = spent * mfu / family.at(size)[1]
-        assumed = (f"MFU of {mfu:g} is assumed, not derived from a job",)
+        assumed = f"MFU of {mfu:g} is assumed, not derived from a job"
+    rest = map(rates.told, ("price", *(("power", "PUE", "carbon") if rates.power else ())))
     parameters, _ = family.at(size)
     point = {**dict.fromkeys(law.chosen, 1.0), law.chosen[0]: parameters, law.chosen[1]: tokens}
     return Allocation(
         law.constants(constants).name, family.member(size), parameters, tokens,
         float(law.at(point, constants)[law.gives]), gpus, days, binds,
         timed.step or None, timed.mfu, timed.strategy, rates.costs(gpus * seconds),
-        assumed + law.warnings(point, constants),
+        (assumed, *filter(None, rest), *law.warnings(point, constants)),
     )  # fmt: skip
 
 
@@ -259,6 +264,6 @@ def _job(family: Family, size: int, place: _Place, strategy: str) -> Job:
         {**sizes, "b": 1},
         system=place.system,
         global_batch=sequences,
-        recompute="selective",
-        precision="bf16-mixed",
+        recompute=_RUN["recompute"],
+        precision=_RUN["precision"],
     )

@@ -27,7 +27,8 @@ class Optimum:
 
     Args:
         law: name of the law, and of its constants.
-        values: number of each variable, what the law gives, "C" [FLOP].
+        values: number of each variable, those that were not chosen included, what the law gives,
+            "C" [FLOP].
         price: loss that one more FLOP removes [unit of the law per FLOP].
         exponents: power of the compute with which each variable grows, at this point.
         excess: power of the compute with which the loss falls to its limit; None where it is
@@ -141,12 +142,11 @@ def optimum(
         plane = replace(plane, range=family.range)
     if solved is not None:
         plane.refuse_beaten(solved.values[plane.names[0]], budget, solved.values[law.gives])
-    answer = solved or _optimum_at(plane, *plane.best(budget))
-    warnings = law.warnings({**answer.values, **others}, chosen.name)
+    answer = _told(law, solved or _optimum_at(plane, *plane.best(budget)), others)
     if family is None:
-        return replace(answer, warnings=warnings)
+        return answer
     size = family.size_of(answer.values[plane.names[0]])
-    return replace(answer, warnings=warnings, member={str(family.free): size})
+    return replace(answer, member={str(family.free): size})
 
 
 def cheapest(
@@ -174,7 +174,14 @@ def cheapest(
     if not math.isfinite(flop(first)):
         raise InputError(f"no size reaches a loss of {wanted:g} under law {law.name}")
     plane.refuse_end(first, second(first))
-    return _optimum_at(plane, first, second(first))
+    return _told(law, _optimum_at(plane, first, second(first)), others)
+
+
+def _told(law: Law, answer: Optimum, others: Mapping[str, Number]) -> Optimum:
+    """Return an optimum with the variables that it did not choose, and what is extrapolated."""
+    warnings = law.warnings({**answer.values, **others}, answer.constants)
+    held = {name: float(value) for name, value in {**law.fixed, **others}.items()}
+    return replace(answer, values={**held, **answer.values}, warnings=warnings)
 
 
 def _check_others(law: Law, others: Mapping[str, Number]) -> None:

@@ -48,10 +48,10 @@ def assumptions(plans: Plans, known: Rates) -> Iterator[str]:
     name = best.sized.engine.machine.name
     if known.price is None:
         yield f"no price of {name} on record: give one"
-    elif known.price.source != "given":
-        yield f"price {known.price}"
-    if known.power:
-        yield f"power {known.power}; PUE {known.pue}"
+    elif told := known.told("price"):
+        yield told
+    if known.power and (told := known.told("power", "PUE")):
+        yield told
 
 
 def _ways(plans: Plans) -> Iterator[str]:

@@ -32,6 +32,11 @@ class Fact:
     date: str
     includes: str = ""
 
+    @property
+    def given(self) -> bool:
+        """Whether it is a number of the user's."""
+        return self.source == "given"
+
     def __str__(self) -> str:
         return f"{self.value:g}: {self.includes} ({self.source}, {self.date})"
 
@@ -51,6 +56,13 @@ class Rates:
     power: Fact | None
     pue: Fact
     intensity: Fact
+
+    def told(self, *kinds: str) -> str:
+        """Say which facts costs rest on, but for those that were given; empty of none."""
+        own = (self.price, self.power, self.pue, self.intensity)
+        named = dict(zip(("price", "power", "PUE", "carbon"), own, strict=True))
+        facts = {kind: named[kind] for kind in kinds}
+        return "; ".join(f"{kind} {one}" for kind, one in facts.items() if one and not one.given)
 
     def costs(self, device_seconds: float) -> Costs:
         """Return what so many seconds of a device cost."""

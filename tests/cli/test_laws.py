@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from symbolic_cost.cli import main
+from symbolic_cost.scaling.laws import cheapest, optimum
 
 
 def run(line, exit_code=0):
@@ -42,6 +43,26 @@ def test_a_point_and_a_loss():
     assert row["N"] == pytest.approx(24.18e9, rel=1e-3)
     (row,) = records("laws chinchilla --constants body --set N=280e9,D=300e9")
     assert row["body"] == pytest.approx(1.99326, rel=1e-5)
+
+
+def test_an_answer_names_the_variables_that_it_did_not_choose():
+    """With 8 experts the exponents of Ludziejewski et al. are -0.16757 and -0.23386."""
+    assert "E = 1: experts; --set E=NUMBER says another" in run("laws moe-joint --flops 1e21")
+    answer = run("laws moe-joint --flops 1e21 --set E=8")
+    assert "E = 8: experts\n" in answer
+    (row,) = records("laws moe-joint --flops 1e21 --set E=8")
+    assert row["exponent of N"] == pytest.approx(0.23386 / (0.16757 + 0.23386), rel=1e-4)
+    assert "E = 1: experts; --set" in run("laws moe-joint --set N=1e9,D=1e10")
+    found = optimum("moe-joint", 1e21)
+    assert found.values["E"] == 1
+    assert cheapest("inference", 2.2).values["D_inf"] == 0
+
+
+def test_the_compute_of_a_loss_says_so_and_what_is_extrapolated():
+    answer = run("laws chinchilla --constants body --loss 1.9")
+    assert answer.startswith("Least compute for a loss of 1.9 of chinchilla\n")
+    assert "outside of 4.4e+07 to 1.62e+10" in answer
+    assert run("laws chinchilla --flops 1e21").startswith("Least loss of chinchilla\n")
 
 
 def test_a_law_of_compute_takes_flops():

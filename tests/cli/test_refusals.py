@@ -159,6 +159,10 @@ REFUSED = [
     ("table", "Missing argument 'MODEL'", ""),
     ("table gpt extra", "unexpected extra argument", "extra"),
     ("table gpt --frob", "No such option", "--frob"),
+    ("memory gpt2 --seq 512", "No such option '--seq': write --set l=4096", ""),
+    ("time gpt2 --gpus 8", "write --strategy tp=8,dp=8, whose degrees are the ranks", ""),
+    ("count gpt2 --gpus 8", "No such option '--gpus'.", ""),
+    ("crossover gpt2 attn mlp --in l", "'attn': did you mean attention", ""),
     ("table gpt --only everything", "'everything' is not one of", "formulas"),
     ("formula flops", "Missing argument", "MODEL"),
 ]

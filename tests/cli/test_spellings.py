@@ -5,6 +5,7 @@ import json
 import pytest
 
 import symbolic_cost as sc
+from symbolic_cost.analysis.views import FORMS
 from symbolic_cost.emit.sheet import Column, Sheet
 from symbolic_cost.errors import InputError
 from symbolic_cost.symbols import symbol
@@ -26,6 +27,11 @@ from tests.cli.test_commands import run
 def test_a_symbol_is_asked_for_by_one_spelling(line):
     texts = {run(line.replace("IN", option)) for option in ("--in", "--wrt", "--for")}
     assert len(texts) == 1
+
+
+def test_help_lists_every_form():
+    help_ = "".join(run("formula --help").split())
+    assert "|".join(FORMS) in help_
 
 
 def test_a_model_is_shown_by_name():

@@ -121,6 +121,22 @@ def test_a_document_has_four_formats():
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_references_say_who_wrote_them_and_when():
+    text = latex_of(GPT)
+    assert "Mohammad Shoeybi et al. Megatron-LM: Training" in text
+    assert "08053, 2019." in text
+
+
+def test_columns_that_say_nothing_are_left_out_of_a_page():
+    rows = (("one", None, b), (("head",), None, None), ("two", None, l))
+    sheet = Sheet("t", (Column("name"), Column("empty"), Column("last")), rows)
+    text = write(Document("t", (("the head",),), (sheet,), ()), "html")
+    assert "empty" not in text
+    assert text.count("<th") - text.count("<thead") == 2
+    assert '<td colspan="2">head</td>' in text
+    assert "<p>The head</p>" in text
+
+
 def test_pages():
     assert page("acm").text == 506
     assert page("8.5cm").column == 241.8

@@ -16,6 +16,7 @@ KNOWN = {
     "pp": COUNT,
     "mfu": COUNT,
     "achieved": (0, -1, 1),
+    "tokens_per_second": (0, -1, 0),
     "recompute": ("none", "full", "full/2"),
     "fits": (),
 }
@@ -26,6 +27,7 @@ ROWS = {
     "pp": np.array([8.0, 8.0]),
     "mfu": np.array([0.4, 0.5]),
     "achieved": np.array([1e14, 3e14]),
+    "tokens_per_second": np.array([5e5, 2e6]),
     "recompute": "full/2",
     "fits": np.array([1.0, 0.0]),
 }
@@ -47,6 +49,11 @@ ROWS = {
         ("-tp < -1", [False, True]),
         ("achieved > 200 TFLOP/s", [False, True]),
         ("achieved > 200 T", [False, True]),
+        ("tokens_per_second >= 1_000_000/s", [False, True]),
+        ("tokens_per_second >= 1M/s and tp < 9", [False, True]),
+        ("tokens_per_second >= 1e6 /s", [False, True]),
+        ("tokens_per_second * 3 s < 3e6", [True, False]),
+        ("tokens_per_second > 3/step", [True, False]),
         ("memory > 50 G", [True, True]),
         ("memory/tp > 20 GiB", [True, False]),
         ("step < 1100 ms", [True, False]),
@@ -73,6 +80,8 @@ def test_answers(text, answers):
     ("text", "said"),
     [
         ("memory < 80", "two units"),
+        ("tokens_per_second > 3", "as in 80 GiB, 2 s or 9000/s"),
+        ("tokens_per_second > 3 s", "two units"),
         ("memory + step < 3 s", "two units"),
         ("memroy < 3 GiB", "did you mean memory"),
         ("tp", "a comparison"),

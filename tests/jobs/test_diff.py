@@ -101,6 +101,17 @@ def test_two_machines():
     assert any("bandwidth" in note and "a100" not in note for note in found.notes)
 
 
+def test_less_is_said_as_less():
+    """Sequence parallelism keeps 1/m1 of what a rank without it keeps whole: never more."""
+    found = sc.diff("gpt", strategy=("tp", "tp,sp"), of="saved")
+    (section,) = found.sections
+    assert section.total.could_extract_minus_sign()
+    assert " less than tp, in 10 terms" in found.summary
+    assert "has l (10 n_layers b e" in found.summary
+    other = sc.diff("gpt", strategy=("tp,sp", "tp"), of="saved")
+    assert " more than tp,sp, in 10 terms" in other.summary
+
+
 def test_the_same_twice():
     found = sc.diff("llama-3-8b", strategy=("tp=8", "tp=8"), of="params")
     assert found.summary == "params: tp=8 and tp=8 are the same"

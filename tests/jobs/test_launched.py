@@ -113,8 +113,10 @@ def test_what_is_not_typed_is_the_files_word(script):
 def test_counts_of_a_script(script):
     path = script()
     assert sc.count(path, 1, 128)["params"] == sc.job(path, "tp=1").total("params")
-    done = CliRunner().invoke(main, ["count", path, "--seq", "128"])
+    done = CliRunner().invoke(main, ["count", path])
     assert done.exit_code == 0, done.output
+    assert "batch 1, sequence 128," in done.output  # as the script has it
+    assert sc.count(path) == sc.count(path, 1, 128) != sc.count(path, 1, 64)
 
 
 def test_growth_at_a_configuration_has_numbers(tmp_path):

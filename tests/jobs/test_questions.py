@@ -310,6 +310,31 @@ def test_what_is_the_same_meets_nowhere():
         crossing(gpt2, "mlp.fc1", "mlp.fc2", "l")
 
 
+@pytest.mark.slow
+def test_where_communication_outgrows_the_rest_of_a_step():
+    """The times on both sides of the answer are those of two other steps."""
+    run = sc.job("llama-3-8b", "tp=16,sp", {"b": 1, "M": 1}, system="h100")
+    found = crossing(run, "exposed", "computing", "l")
+    assert 480 < found.integer <= 496
+    assert "first l at which exposed is greater" in str(found.sheet().rows)
+    for size, is_greater in ((480, False), (496, True)):
+        step = run.replace(numbers={"b": 1, "M": 1, "l": size}).time()
+        waited, whole = (float(step.total(name)) for name in ("exposed", "step"))
+        assert (waited > whole - waited) is is_greater
+
+
+def test_communication_that_never_outgrows_the_rest_is_told():
+    alone = sc.job("gpt2", "tp=4,sp", {"b": 1, "M": 1}, system="h100", stack="roofline")
+    rows = crossing(alone, "exposed", "computing", "l").sheet().rows
+    assert rows[0][-1] == "computing is greater than exposed at every l from 1 on"
+
+
+def test_times_without_a_number_are_no_crossover():
+    run = sc.job("gpt2", "tp=4,sp", {"b": 1}, system="h100", stack="roofline")
+    with pytest.raises(InputError, match=r"no number for M .*: bind them"):
+        crossing(run, "exposed", "computing", "l")
+
+
 def test_a_memory_is_told_in_the_bytes_of_its_precision():
     """Costs beside it as well: they are compared with it."""
     gpt2 = sc.job("gpt2", numbers={"b": 1, "M": 1})

@@ -199,7 +199,7 @@ def test_stages_hold_blocks_of_streams_in_their_order(tmp_path, name):
     run = {row.part for row in stages[0].rows.select("flop") if row.count != 0}
     assert {row.part for row in kept if row.count != 0} <= run
     assert total("parameter", *stages) == total("parameter", whole)
-    said = "pp: every stage keeps cond, which all its blocks take"
+    said = "pipeline: every stage keeps cond, which all its blocks take"
     assert said in stages[0].memory().sheet.notes
 
 

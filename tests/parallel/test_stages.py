@@ -237,10 +237,11 @@ def test_one_stage_has_no_schedule(name):
 )
 def test_what_several_stages_have_is_told(name, told):
     """T5's distances are made before the blocks; Llama's angles hold no weights."""
-    lines = [line for line in str(sc.job(name, "pp=2").table()).splitlines() if "pp: " in line]
+    text = str(sc.job(name, "pp=2").table())
+    lines = [line for line in text.splitlines() if "pipeline: " in line]
     assert len(lines) == len(told)
     assert all(words in line for words, line in zip(told, lines, strict=True))
-    assert "pp: " not in str(sc.job(name, "pp=1").table())
+    assert "pipeline: " not in str(sc.job(name, "pp=1").table())
 
 
 @pytest.mark.parametrize(

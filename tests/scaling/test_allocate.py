@@ -85,11 +85,23 @@ def test_with_a_share_of_the_peak():
     assert 0.9 < flop / (6 * found.parameters * found.tokens) < 1.6
 
 
+def test_an_allocation_says_what_its_dollars_and_energy_rest_on():
+    found = sc.laws.allocate(usd=1e6, days=30, mfu=0.4)
+    told = " ".join(found.warnings)
+    assert "price 10.8: one GPU of a rented node" in told
+    assert "power 700" in told
+    assert "PUE 1.1" in told
+    assert "carbon 0.385" in told
+    given = sc.laws.allocate(usd=1e6, days=30, mfu=0.4, price=2.0, pue=1.2)
+    assert not any(word in " ".join(given.warnings) for word in ("price", "PUE"))
+
+
 @pytest.mark.slow
 def test_with_the_step_time_of_a_job():
     found = sc.laws.allocate(usd=2e4, days=7)
     assert found.gpus == 8
     assert found.strategy.endswith("zero=1")
+    assert "recompute selective, precision bf16-mixed" in found.warnings[0]
     steps = 7 * 86400 / found.step
     job = sc.job(
         "llama",

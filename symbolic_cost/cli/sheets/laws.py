@@ -68,8 +68,8 @@ def _closed_notes(law: Law) -> list[str]:
     ]
 
 
-def optima_sheet(law: Law, optima: Sequence[Optimum]) -> Sheet:
-    """Tabulate optima, one per set of constants and compute."""
+def optima_sheet(law: Law, optima: Sequence[Optimum], loss: float | None = None) -> Sheet:
+    """Tabulate optima, one per set of constants and compute, or of the compute for a loss."""
     names = law.chosen
     members = sorted({name for one in optima for name in one.member})
     headings = (
@@ -94,9 +94,20 @@ def optima_sheet(law: Law, optima: Sequence[Optimum]) -> Sheet:
         )
         for one in optima
     )
-    notes = _together(text for one in optima for text in one.warnings)
+    notes = _held_notes(law, optima[0].values)
+    notes += _together(text for one in optima for text in one.warnings)
     notes += _constant_notes(law, (one.constants for one in optima))
-    return Sheet(f"Least {law.gives} of {law.name}", headings, rows, notes)
+    least = law.gives if loss is None else f"compute for a {law.gives} of {loss:g}"
+    return Sheet(f"Least {least} of {law.name}", headings, rows, notes)
+
+
+def _held_notes(law: Law, values: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the numbers of variables that a law takes as usual, and those that were given."""
+    return tuple(
+        f"{name} = {values.get(name, usual):g}: {law.variables[name]}"
+        + ("" if values.get(name, usual) != usual else f"; --set {name}=NUMBER says another")
+        for name, usual in law.fixed.items()
+    )
 
 
 def _constant_notes(law: Law, sets: Iterable[str]) -> tuple[str, ...]:
@@ -131,7 +142,8 @@ def point_sheet(law: Law, values: Mapping[str, float], sets: Sequence[str]) -> S
         (f"{name}{units.get(name, '')}", *(points[one][name] for one in sets))
         for name in points[sets[0]]
     )
-    notes = _together(text for one in sets for text in law.warnings(values, one))
+    notes = _held_notes(law, values)
+    notes += _together(text for one in sets for text in law.warnings(values, one))
     notes += _constant_notes(law, sets)
     columns = (Column("quantity"), *(Column(one, "right") for one in sets))
     at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
