@@ -26,7 +26,7 @@ from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine import Engine
-from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Decoding, Reading
+from symbolic_cost.serving.precisions import CACHES, VALUE, Decoding, Reading
 from symbolic_cost.serving.share import Share, reads_alone
 from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.routing import EACH, Routing
@@ -54,14 +54,14 @@ class Work:
         rows: of its kernel and its collectives.
         kind: "core", "product" or "pass".
         share: of the shape, or of the first.
-        plain: "bf16" of a product whose weight is never in few bits, such as the head; else empty.
+        plain: whether it is a product whose weight is never in few bits, such as the head.
     """
 
     path: str
     rows: tuple[Row, ...]
     kind: str
     share: Share
-    plain: str = ""
+    plain: bool = False
 
 
 class Priced:
@@ -75,7 +75,7 @@ class Priced:
     def __init__(self, engine: Engine, shares: Sequence[Share], to: Definitions) -> None:
         self.engine, self.shares, self.to = engine, shares, to
         self.kernels = engine.kernels
-        self.rate = WEIGHTS[engine.weights][1]
+        self.rate = engine.units
         self.network = engine.machine.network()
         own = engine.machine.efficiencies
         factors = {**dict.fromkeys(KINDS, own.computing), COLLECTIVES: own.moving}
@@ -123,7 +123,7 @@ class Priced:
             for work in listed:
                 if kind == "product":
                     weights = work.share.weights
-                    rate = work.plain or self.rate
+                    rate = self.kernels.wide if work.plain else self.rate
                     yield PRODUCTS, self.kernels.product(work.rows, rate, VALUE, weights)
                 elif kind == "core":
                     yield self._attended(work)
@@ -211,7 +211,7 @@ def _works(share: Share, part: Part) -> Iterator[Work]:
             taken = () if op is None else op.pattern.inputs
             plain = any(one.stored is not None and one.stored.name == OTHERS for one in taken)
             kind = _kind(rows, op, share.weights)
-            yield Work(path, tuple(rows), kind, share, "bf16" if plain else "")
+            yield Work(path, tuple(rows), kind, share, plain)
 
 
 def _kind(rows: Iterable[Row], op: Op | None, weights: frozenset[str]) -> str:
