@@ -157,21 +157,21 @@ class Kernels:
             self.machine.bandwidth.value,
         )
 
-    def attended(
-        self, rows: Iterable[Row], tokens: Expr, value: Expr, cache: Expr = Integer(0)
-    ) -> Expr:
+    def attended(self, rows: Iterable[Row], value: Expr, cache: Expr = Integer(0)) -> Expr:
         """Return the time of attention over a prompt from its rows [s].
+
+        A query that sees n keys in the mean is one of a prompt of 2 n tokens, whatever is cached of
+        it and however wide a window is.
 
         Args:
             rows: of the kernel.
-            tokens: of one prompt.
             value: bytes of an element of its result.
             cache: bytes of keys and values of earlier tokens and these, where some are cached.
         """
         listed = tuple(rows)
         flop, wide = _sum(_products(listed), Quantity.FLOP), head_width(listed, value)
-        rows = _sum(results(listed), Quantity.WRITE) / (value * wide)
-        slowness = self.attention.slowness(tokens, wide, rows)
+        result = _sum(results(listed), Quantity.WRITE) / value
+        slowness = self.attention.slowness(flop / (2 * result), wide, result / wide)
         traffic = _sum(listed, Quantity.READ, Quantity.WRITE)
         took = (
             self.attention.call
