@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from symbolic_cost.ops.op import Op
     from symbolic_cost.ops.part import Part
 
+_LATENTS = ("attention.kv_down", "attention.layer.q_down")
+"""Ops that only attention through latents has."""
+
 _MARKS: Mapping[str, Callable[[Op, Part], bool]] = {
     "core": lambda op, _: bool(op.core),
     "weights": lambda op, _: bool(op.weights),
@@ -34,9 +37,6 @@ _MARKS: Mapping[str, Callable[[Op, Part], bool]] = {
     "latent": lambda _, part: any(op.path in _LATENTS for op in part.ops),
 }
 """Whether a word goes for an op of a part."""
-
-_LATENTS = ("attention.kv_down", "attention.layer.q_down")
-"""Ops that only attention through latents has."""
 
 
 def _routes(part: Part) -> bool:
