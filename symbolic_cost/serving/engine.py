@@ -22,7 +22,7 @@ from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.scan import Recurrent, Scan
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.records import dataclass
-from symbolic_cost.serving.precisions import CACHES, STORED, VALUE, WEIGHTS, Decoding, Reading
+from symbolic_cost.serving.precisions import CACHES, STORED, VALUE, WEIGHTS, WIDE, Decoding, Reading
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.kernels import Kernels
 from symbolic_cost.systems.machines import Machine
@@ -78,6 +78,11 @@ class Engine:
         if not 0 <= self.drafted < LONGEST_STEP:
             accepted = f"an integer from 0 to {LONGEST_STEP - 1} is accepted"
             problems.texts.append(f"drafted = {quote(self.drafted)}: {accepted}")
+        if self.kernels.wide not in WIDE:
+            problems.texts.append(
+                f"system {self.machine.name}: units of 16 bits serve, {' or '.join(WIDE)}; it has "
+                f"{', '.join(self.machine.matrix)}"
+            )
         if self.decoding is Decoding.PER_HEAD and self.kernels.second is None:
             name = self.machine.name
             problems.texts.append(f"decoding: no second-level cache of {name} is on record")
@@ -93,7 +98,13 @@ class Engine:
     @cached_property
     def kernels(self) -> Kernels:
         """Rates of kernels."""
-        return kernels(self.machine)
+        own = kernels(self.machine)
+        return replace(own, sixteen="fp16") if self.weights == "fp16" else own
+
+    @property
+    def units(self) -> str:
+        """Precision that the products of layers run in."""
+        return self.kernels.units(WEIGHTS[self.weights][1])
 
     @cached_property
     def chooses(self) -> bool:

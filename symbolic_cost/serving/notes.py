@@ -14,7 +14,7 @@ from symbolic_cost.models.shape import TRAINING
 from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.engine_numbers import USED, Sized
-from symbolic_cost.serving.precisions import READINGS, WEIGHTS
+from symbolic_cost.serving.precisions import CACHES, READINGS, STORED, VALUE, WEIGHTS, WIDE
 from symbolic_cost.serving.spread import has_states
 from symbolic_cost.serving.strategies import strategy_name
 from symbolic_cost.systems.prices import Rates
@@ -106,9 +106,24 @@ def _of_engine(best: Plan) -> Iterator[str]:
             f"experts are chosen by chance, each alike{limit}; dispatch is in 16 bits, not "
             "overlapped; a token crosses once to a node that holds several of its experts"
         )
-    rate = WEIGHTS[engine.weights][1]
-    if rate not in engine.machine.matrix:
-        yield f"{engine.machine.name} has no {rate} units: products run in bf16"
+    yield from _precisions(engine)
+
+
+def _precisions(engine: Engine) -> Iterator[str]:
+    """Say what products and attention run in, where weights or cache do not say so alone."""
+    asked, runs, wide = WEIGHTS[engine.weights][1], engine.units, engine.kernels.wide
+    if runs == wide and engine.weights != wide:
+        lacks = asked not in engine.machine.matrix
+        why = f"{engine.machine.name} has no {asked} units: " if lacks else ""
+        held = "stored weights" if engine.weights == STORED else f"{engine.weights} weights"
+        few = "" if engine.weights in WIDE else f"{held} are widened as they are read, "
+        yield f"{why}{few}products and attention run in {wide}"
+    elif runs != wide:
+        told = f"products of layers run in {runs}, the head and attention in {wide}"
+        own = engine.kernels.products
+        yield told if runs in own else f"{told}; of {runs} none are on record: shares of {wide}"
+    if CACHES[engine.cache] != VALUE:
+        yield f"{engine.cache} keys and values are widened as they are read"
 
 
 def _drafted(sized: Sized, yielded: float) -> Iterator[str]:

@@ -10,7 +10,7 @@ STORED = "stored"
 
 WEIGHTS: Mapping[str, tuple[Expr, str]] = {
     "bf16": (Integer(2), "bf16"),
-    "fp16": (Integer(2), "bf16"),
+    "fp16": (Integer(2), "fp16"),
     "fp8": (Integer(1), "fp8"),
     "int8": (Integer(1), "bf16"),
     "int4": (Rational(1, 2) + Rational(2, 128), "bf16"),
@@ -23,6 +23,9 @@ Stored weights are those of a configuration: in few bits as it says, products in
 
 CACHES: Mapping[str, Expr] = {"bf16": Integer(2), "fp16": Integer(2), "fp8": Integer(1)}
 """Bytes of one element of the cache."""
+
+WIDE = ("bf16", "fp16")
+"""Precisions of 16 bits."""
 
 VALUE = Integer(2)
 """Bytes of an element that is neither a weight nor in the cache."""

@@ -26,7 +26,7 @@ from symbolic_cost.ops.view import View
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.records import dataclass
 from symbolic_cost.serving.engine import Engine
-from symbolic_cost.serving.precisions import CACHES, VALUE, WEIGHTS, Decoding, Reading
+from symbolic_cost.serving.precisions import CACHES, VALUE, Decoding, Reading
 from symbolic_cost.serving.share import Share, reads_alone
 from symbolic_cost.systems.definitions import Definitions
 from symbolic_cost.systems.routing import EACH, Routing
@@ -54,14 +54,14 @@ class Work:
         rows: of its kernel and its collectives.
         kind: "core", "product" or "pass".
         share: of the shape, or of the first.
-        plain: "bf16" of a product whose weight is never in few bits, such as the head; else empty.
+        plain: whether it is a product whose weight is never in few bits, such as the head.
     """
 
     path: str
     rows: tuple[Row, ...]
     kind: str
     share: Share
-    plain: str = ""
+    plain: bool = False
 
 
 class Priced:
@@ -75,7 +75,7 @@ class Priced:
     def __init__(self, engine: Engine, shares: Sequence[Share], to: Definitions) -> None:
         self.engine, self.shares, self.to = engine, shares, to
         self.kernels = engine.kernels
-        self.rate = WEIGHTS[engine.weights][1]
+        self.rate = engine.units
         self.network = engine.machine.network()
         own = engine.machine.efficiencies
         factors = {**dict.fromkeys(KINDS, own.computing), COLLECTIVES: own.moving}
@@ -84,8 +84,9 @@ class Priced:
     def stage(self, stage: Stage) -> Mapping[str, Expr]:
         """Define the time of a stage by kind [s], on a cluster as much longer as its steps are."""
         terms: dict[str, list[Expr]] = {kind: [] for kind in KINDS}
-        sent = [[r for r in s.forward if r.origin is Origin.PIPELINE] for s in self.shares]
-        for row in _together(sent[0], sent[1]) if sent[1:] else sent[0]:
+        for row in _as_one(
+            [r for r in s.forward if r.origin is Origin.PIPELINE] for s in self.shares
+        ):
             took = Mul(self.slowness[COLLECTIVES], row.count, self._moved(row))
             terms[COLLECTIVES].append(took)
         for part in self.shares[0].parts:
@@ -100,9 +101,12 @@ class Priced:
         # What the cache holds of earlier tokens is read, though a pass makes that of the new ones.
         cached = {tensor for share in self.shares for tensor in share.cached(part.path)}
         names = {new: old for new, old in _names(part).items() if new not in cached}
-        for works in _sequences([list(_works(share, own)) for share, own in parts]):
-            for kind, took in self._sequence(works, names):
-                terms[kind].append(took)
+        each = [list(_works(share, own)) for share, own in parts]
+        for works, rows in _groups(each, names):
+            kind, took = self._kernel(works, rows, names)
+            terms[kind].append(took)
+        for row in _as_one([r for work in own for r in work.rows if r.collective] for own in each):
+            terms[COLLECTIVES].append(self._moved(row))
         states = [r for share in self.shares for r in share.cache_rows(part.path, states=True)]
         if states:
             terms[PASSES].append(self.kernels.carried(2 * Add(*(row.expr for row in states))))
@@ -113,21 +117,15 @@ class Priced:
         self.to.keep(name, Add(*by_kind.values()))
         return by_kind
 
-    def _sequence(self, works: list[Work], names: Mapping[str, str]) -> Iterator[Took]:
-        """Yield the time of every kernel; passes in a row are one."""
-        rows = [row for work in works for row in work.rows]
-        for kind, group in groupby(_of_one_input(works, names), key=lambda work: work.kind):
-            listed = list(group)
-            if kind == "pass":
-                yield PASSES, self._passed(listed, rows, names)
-            for work in listed:
-                if kind == "product":
-                    weights = work.share.weights
-                    rate = work.plain or self.rate
-                    yield PRODUCTS, self.kernels.product(work.rows, rate, VALUE, weights)
-                elif kind == "core":
-                    yield self._attended(work)
-                yield from ((COLLECTIVES, self._moved(r)) for r in work.rows if r.collective)
+    def _kernel(self, works: Sequence[Work], rows: Sequence[Row], names: Mapping[str, str]) -> Took:
+        """Return the time of a kernel among the rows of its part."""
+        work = works[0]
+        if work.kind == "core":
+            return self._attended(work)
+        if work.kind == "pass":
+            return PASSES, self._passed(works, rows, names)
+        rate = self.kernels.wide if work.plain else self.rate
+        return PRODUCTS, self.kernels.product(work.rows, rate, VALUE, work.share.weights)
 
     def _attended(self, work: Work) -> Took:
         """Return the time of a core of attention."""
@@ -139,10 +137,8 @@ class Priced:
         if shape.by_steps:
             again = self._again(work.rows, shape) if self.engine.decoding is PER_HEAD else None
             return STEPS, self.kernels.stepped(work.rows, self._read(cache), again)
-        # A query of a later part sees as many keys as one of a prompt so much longer.
-        tokens = shape.l + 2 * shape.c
         read = Integer(0) if shape.c == 0 else cache
-        return PROMPTS, self.kernels.attended(work.rows, tokens, VALUE, read)
+        return PROMPTS, self.kernels.attended(work.rows, VALUE, read)
 
     def _again(self, rows: Iterable[Row], shape: Shape) -> Expr:
         """Return the bytes that query heads read of the cache [byte], each on its own.
@@ -164,8 +160,8 @@ class Priced:
         own = cache.xreplace({symbols.c: symbols.c - self.engine.shared})
         return own + (cache - own).xreplace({symbols.b: Integer(1)})
 
-    def _passed(self, works: list[Work], rows: list[Row], names: Mapping[str, str]) -> Expr:
-        """Return the time of passes that run as one kernel."""
+    def _passed(self, works: Sequence[Work], rows: Sequence[Row], names: Mapping[str, str]) -> Expr:
+        """Return the time of passes that run as one kernel, among the rows of their part."""
         inside = {work.path for work in works}
         own = [row for work in works for row in work.rows]
 
@@ -211,7 +207,7 @@ def _works(share: Share, part: Part) -> Iterator[Work]:
             taken = () if op is None else op.pattern.inputs
             plain = any(one.stored is not None and one.stored.name == OTHERS for one in taken)
             kind = _kind(rows, op, share.weights)
-            yield Work(path, tuple(rows), kind, share, "bf16" if plain else "")
+            yield Work(path, tuple(rows), kind, share, plain)
 
 
 def _kind(rows: Iterable[Row], op: Op | None, weights: frozenset[str]) -> str:
@@ -223,17 +219,40 @@ def _kind(rows: Iterable[Row], op: Op | None, weights: frozenset[str]) -> str:
     return "product" if computes and weighs and not isinstance(op, Conv) else "pass"
 
 
-def _sequences(each: list[list[Work]]) -> Iterator[list[Work]]:
-    """Yield the ops that run one after the other: those of all shapes as one, and what is left."""
-    first, *others = each
-    if not others:
-        yield first
-        return
-    (second,) = others
-    paired = {work.path: work for work in second if work.kind != "core"}
-    shared = {w.path for w in first if w.kind == (paired[w.path].kind if w.path in paired else "")}
-    yield [_joined(work, paired[work.path]) if work.path in shared else work for work in first]
-    yield [work for work in second if work.path not in shared]
+def _groups(
+    each: Sequence[list[Work]], names: Mapping[str, str]
+) -> Iterator[tuple[Sequence[Work], Sequence[Row]]]:
+    """Yield what runs as one kernel, with the rows of its part: passes in a row, and one product.
+
+    Two shapes run as one except where they differ: in attention, and in passes that only one of
+    them has, as of a recurrence in chunks beside its single step. What these make and only they
+    read stays inside.
+    """
+    rows = [[row for work in works for row in work.rows] for works in each]
+    first, *others = (list(_apart(_of_one_input(works, names))) for works in each)
+    left = others[0] if others else []
+    for group in first:
+        match = next((g for g in left if _alike(g, group)), None)
+        if match is None:
+            yield group, rows[0]
+            continue
+        left.remove(match)
+        yield [_joined(*both) for both in zip(group, match, strict=True)], rows[0] + rows[1]
+    yield from ((group, rows[1]) for group in left)
+
+
+def _apart(works: Iterable[Work]) -> Iterator[list[Work]]:
+    """Yield passes in a row together, everything else alone."""
+    for kind, group in groupby(works, key=lambda work: work.kind):
+        listed = list(group)
+        yield from [listed] if kind == "pass" else ([work] for work in listed)
+
+
+def _alike(one: Sequence[Work], other: Sequence[Work]) -> bool:
+    """Return whether two shapes run the same ops as one kernel; each attends on its own."""
+    return one[0].kind == other[0].kind != "core" and [w.path for w in one] == [
+        w.path for w in other
+    ]
 
 
 def _of_one_input(works: list[Work], names: Mapping[str, str]) -> list[Work]:
@@ -279,6 +298,12 @@ def _together(
         once = row.quantity is Quantity.READ and row.tensor in weights
         yield row if once else _sum(row, match)
     yield from left
+
+
+def _as_one(each: Iterable[Sequence[Row]]) -> Iterable[Row]:
+    """Return the collectives of all shapes, those of the same tensor as one."""
+    first, *others = each
+    return _together(first, others[0]) if others else first
 
 
 def _key(row: Row) -> tuple[object, ...]:

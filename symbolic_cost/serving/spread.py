@@ -17,7 +17,6 @@ from symbolic_cost.records import dataclass
 from symbolic_cost.serving.choice import Plan
 from symbolic_cost.serving.engine import Engine
 from symbolic_cost.serving.passes import decode
-from symbolic_cost.serving.precisions import WEIGHTS
 from symbolic_cost.serving.pricing import COLLECTIVES, PASSES, PRODUCTS, PROMPTS, STEPS
 from symbolic_cost.serving.share import is_state
 from symbolic_cost.systems.spread import MEAN, QUANTILE, assumed, ends
@@ -47,8 +46,7 @@ def spreads(engine: Engine) -> Mapping[str, float]:
 
 def _fits(engine: Engine) -> Mapping[str, str]:
     """Return the name of the fit of every kind of kernel."""
-    errors, rate = engine.kernels.errors, WEIGHTS[engine.weights][1]
-    own = f"products {rate}"
+    errors, own = engine.kernels.errors, f"products {engine.units}"
     return {
         PRODUCTS: own if own in errors else "products bf16",
         PROMPTS: "attention prefill",

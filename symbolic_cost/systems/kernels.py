@@ -74,6 +74,7 @@ class Kernels:
         errors: mean relative error of the fit by kind, and how many kernels were fitted.
         saved: part of the time of attention in forward in 16 bits that faster exponentials save.
         second: bandwidth of the second-level cache [byte/s]; None where it is not on record.
+        sixteen: precision of 16 bits that is asked for.
     """
 
     machine: Machine
@@ -87,11 +88,17 @@ class Kernels:
     errors: Mapping[str, tuple[Expr, int]]
     second: Expr | None = None
     saved: Expr = Integer(0)
+    sixteen: str = "bf16"
 
     @property
     def wide(self) -> str:
-        """The precision of 16 bits that the machine has."""
-        return next(name for name in ("bf16", "fp16", "fp32") if name in self.machine.matrix)
+        """The precision of 16 bits that the machine has, that which is asked for first."""
+        names = (self.sixteen, "bf16", "fp16", "fp32")
+        return next(name for name in names if name in self.machine.matrix)
+
+    def units(self, precision: str) -> str:
+        """Return the precision that products run in which are asked for in one."""
+        return precision if precision in self.machine.matrix else self.wide
 
     def rate(self, precision: str) -> Products:
         """Return the shares of products in a precision; of the narrowest if none are on record.
@@ -133,17 +140,16 @@ class Kernels:
 
         Args:
             rows: of the product.
-            precision: of its operands; in 16 bits where the machine has no rate for it.
+            precision: of its operands; in 16 bits where the machine has no units for it.
             value: bytes of an element of its result.
             weights: tensors that are narrow already; others are read in 16 bits, written in 8.
         """
         listed = tuple(rows)
-        known = precision in self.products and precision in self.machine.matrix
-        own = precision if known else "bf16"
+        own = self.units(precision)
         wide = (r for r in listed if r.quantity is Quantity.READ and r.tensor not in weights)
         apart = own in _NARROW and self.cast is not None
         cast = self.narrowed(mul(_CAST, _sum(wide, Quantity.READ))) if apart else Integer(0)
-        return cast + self.products[own].time(
+        return cast + self.rate(own).time(
             _sum(listed, Quantity.FLOP),
             _sum(listed, Quantity.WRITE) / value,
             _sum(listed, Quantity.READ, Quantity.WRITE),
@@ -151,25 +157,25 @@ class Kernels:
             self.machine.bandwidth.value,
         )
 
-    def attended(
-        self, rows: Iterable[Row], tokens: Expr, value: Expr, cache: Expr = Integer(0)
-    ) -> Expr:
+    def attended(self, rows: Iterable[Row], value: Expr, cache: Expr = Integer(0)) -> Expr:
         """Return the time of attention over a prompt from its rows [s].
+
+        A query that sees n keys in the mean is one of a prompt of 2 n tokens, whatever is cached of
+        it and however wide a window is.
 
         Args:
             rows: of the kernel.
-            tokens: of one prompt.
             value: bytes of an element of its result.
             cache: bytes of keys and values of earlier tokens and these, where some are cached.
         """
         listed = tuple(rows)
         flop, wide = _sum(_products(listed), Quantity.FLOP), head_width(listed, value)
-        rows = _sum(results(listed), Quantity.WRITE) / (value * wide)
-        slowness = self.attention.slowness(tokens, wide, rows)
+        result = _sum(results(listed), Quantity.WRITE) / value
+        slowness = self.attention.slowness(flop / (2 * result), wide, result / wide)
         traffic = _sum(listed, Quantity.READ, Quantity.WRITE)
         took = (
             self.attention.call
-            + flop * slowness / (self.attention.share * self.machine.peak("bf16"))
+            + flop * slowness / (self.attention.share * self.machine.peak(self.wide))
             + self.attention.moved(traffic, self.machine.bandwidth.value)
         )
         if cache == 0:
@@ -187,7 +193,7 @@ class Kernels:
         listed = tuple(rows)
         own = 2 * _sum(listed, Quantity.WRITE)
         busy = _sum(_products(listed), Quantity.FLOP) / (
-            self.attention.share * self.machine.peak("bf16")
+            self.attention.share * self.machine.peak(self.wide)
         )
         if again is not None and self.second is not None:
             busy = Max(busy, again / (self.attention.memory * self.second))
@@ -232,7 +238,8 @@ class Kernels:
         flop = _sum(tuple(inside), Quantity.FLOP)
         if flop == 0:
             return self.call + took
-        return self.call + Max(took, flop / (self.rate("bf16").share * self.machine.peak("bf16")))
+        busy = flop / (self.rate(self.wide).share * self.machine.peak(self.wide))
+        return self.call + Max(took, busy)
 
     def narrowed(self, size: Expr) -> Expr:
         """Return the time of a cast to a narrow precision that reads and writes some bytes [s].

@@ -1,10 +1,11 @@
 """Every schedule's expressions against an event simulation that shares no code with the package."""
 
-from itertools import pairwise
+from fractions import Fraction
+from itertools import pairwise, product
 
 import pytest
 from click.testing import CliRunner
-from sympy import Integer
+from sympy import Integer, Rational
 
 import symbolic_cost as sc
 from symbolic_cost.cli import main
@@ -69,6 +70,26 @@ def simulate(name, stages, microbatches, chunks, times):
                 moved = True
     assert all(cursor[s] == len(per_stage[s]) for s in range(stages)), "stuck"
     return log
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEDULES if name != "gpipe"])
+def test_stages_that_differ_are_near_a_clock(name):
+    """The slowest stage's microbatches and the bubble of stages that all take the mean."""
+    plan, errors = schedule(name), []
+    passes = ((10, 10, 8),) if name == "dualpipe" else ((10, 14, 8), (9, 11, 12))
+    ends_of = (0.8, 1), (1, 1.3), (1.2, 1.2), (0.9, 1.4)
+    for stages, ends, middle in product((2, 4), ends_of, passes):
+        factors = [ends[0], *[1] * (stages - 2), ends[1]]
+        each = [[Fraction(round(f * time)) for time in middle] for f in factors]
+        works = Pass.FORWARD, Pass.BACKWARD_INPUT, Pass.BACKWARD_WEIGHT, Pass.BACKWARD
+        by_stage = [dict(zip(works, (f, b, w, b + w), strict=True)) for f, b, w in each]
+        means = [sum(times) / stages for times in zip(*each, strict=True)]
+        sizes = dict(zip((T_F, T_B, T_W), map(Rational, means), strict=True))
+        step = 24 * max(map(sum, each)) + plan.bubble.xreplace({**sizes, pp: stages, M: 24, v: 2})
+        found = max(e.end for e in timeline(name, stages, 24, by_stage=by_stage))
+        errors.append(abs(float(step) / float(found) - 1))
+    assert sum(errors) / len(errors) < 0.011
+    assert max(errors) < 0.03
 
 
 def inputs(name, stages, chunks, s, task):

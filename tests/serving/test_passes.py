@@ -44,7 +44,18 @@ LATENT = {
     "v_head_dim": 32, "n_group": 1, "topk_group": 1, "max_position_embeddings": 4096,
     "tie_word_embeddings": False,
 }  # fmt: skip
-CONFIGS = {"mamba2": MAMBA2, "bamba": BAMBA, "gpt_oss": WINDOWS, "deepseek_v3": LATENT}
+MISTRAL = {
+    "model_type": "mistral", "vocab_size": 512, "hidden_size": 256, "num_hidden_layers": 2,
+    "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 32, "intermediate_size": 512,
+    "sliding_window": 128, "max_position_embeddings": 4096, "tie_word_embeddings": False,
+}  # fmt: skip
+CONFIGS = {
+    "mistral": MISTRAL,
+    "mamba2": MAMBA2,
+    "bamba": BAMBA,
+    "gpt_oss": WINDOWS,
+    "deepseek_v3": LATENT,
+}
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +119,27 @@ def test_mixed_step_lies_between_its_longer_half_and_both(engine, name):
     part = seconds(chunk(own), **numbers)
     both = seconds(mixed(own), b=16, c=900, **numbers)
     assert max(step, part) < both < step + part
+
+
+def test_no_kernel_of_a_mixed_step_takes_longer_than_in_steps_of_its_own(engine):
+    """Collectives begin once for both, passes of one shape alone run as they do without the other.
+
+    Both recurrences pass on to a norm over all ranks: one run in chunks, one a token at a time.
+    """
+    own = engine("mamba2", strategy="tp=2")
+    step, part = {"b": 500, "c": 900}, {"b_p": 1, "l": 3000, "c_p": 600}
+    apart = [decode(own).seconds(step), chunk(own).seconds(part)]
+    both = mixed(own).seconds({**step, **part})
+    for kind in ("products", "passes over memory", "collectives"):
+        assert max(one[kind] for one in apart) < both[kind] < sum(one[kind] for one in apart)
+
+
+def test_part_of_a_prompt_takes_as_long_after_one_window_as_after_many(engine):
+    """Queries see 128 keys whatever is cached: they compute as those of a prompt of 256 tokens."""
+    own = chunk(engine("mistral"))
+    times = [seconds(own, b_p=2, l=64, c_p=c) for c in (0, 1, 60, 128, 1000, 10**6)]
+    assert times[0] < times[1] < times[2] < times[3]
+    assert times[3:] == pytest.approx([times[3]] * 3, rel=1e-12)
 
 
 @pytest.mark.slow
