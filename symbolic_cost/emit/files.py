@@ -32,10 +32,12 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 def check_target(path: str) -> None:
     """Refuse what can be no file, before anything is made that it would hold.
 
+    A file is begun in its folder, and is gone again: the system may refuse what permissions allow.
+
     Raises:
         InputError: as of `write_whole`.
     """
-    _onto(path, lambda _: None)
+    _onto(path, _try)
 
 
 def _onto(path: str | Path, write: Callable[[Path], None]) -> None:
@@ -70,13 +72,25 @@ def _check(refused: str, target: Path) -> None:
         raise InputError(f"{refused}: is not writable")
 
 
+def _try(target: Path) -> None:
+    part = _part(target)
+    file, named = _opened(target.parent, part)
+    os.close(file)
+    if named:
+        part.unlink()
+
+
+def _part(target: Path) -> Path:
+    return target.parent / f".{uuid4().hex}.part"
+
+
 def _replace(target: Path, data: bytes) -> None:
     """Write beside the target, then take its place in one step.
 
     Where the system has files without a name, the new one has none until it is complete: a process
     that is killed leaves nothing behind.
     """
-    part = target.parent / f".{uuid4().hex}.part"
+    part = _part(target)
     try:
         with _unnamed(target.parent, part) as file:
             if target.exists():
@@ -98,16 +112,18 @@ def _write(file: int, data: bytes) -> None:
 @contextmanager
 def _unnamed(folder: Path, name: Path) -> Iterator[int]:
     """Open a file that gets its name when it is complete, or, where that cannot be, at once."""
-    file = -1
-    with suppress(OSError, AttributeError):  # a file system without such files, not Linux
-        Path("/proc/self/fd").stat()
-        file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-    named = file < 0
-    if named:
-        file = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    file, named = _opened(folder, name)
     try:
         yield file
         if not named:  # given a directory, the system follows the link in /proc to the file
             os.link(f"/proc/self/fd/{file}", name, src_dir_fd=file, follow_symlinks=True)
     finally:
         os.close(file)
+
+
+def _opened(folder: Path, name: Path) -> tuple[int, bool]:
+    """Return a new file, and whether it has its name at once."""
+    with suppress(OSError, AttributeError):  # a file system without such files, not Linux
+        Path("/proc/self/fd").stat()
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666), False
+    return os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), True

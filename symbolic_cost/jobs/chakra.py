@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from symbolic_cost.checking import checked
-from symbolic_cost.emit.files import write_whole
+from symbolic_cost.emit.files import check_target, write_whole
 from symbolic_cost.emit.protobuf import field, framed, packed
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.jobs.job import Job
@@ -36,6 +36,9 @@ _KINDS = {
     CollectiveKind.ALL_TO_ALL: 6,
     CollectiveKind.REDUCE_SCATTER: 7,
 }
+
+
+_GROUPS = "groups.json"
 
 
 @checked
@@ -65,7 +68,7 @@ def chakra_traces(job: Job, folder: str) -> tuple[str, ...]:
         paths.append(str(place / f"step.{rank}.et"))
         write_whole(paths[-1], _trace(step, rank) if rank else first)
     groups = {str(number): list(ranks) for ranks, number in step.groups.items()}
-    paths.append(str(place / "groups.json"))
+    paths.append(str(place / _GROUPS))
     write_whole(paths[-1], json.dumps(groups) + "\n")
     return tuple(paths)
 
@@ -81,6 +84,7 @@ def _folder(name: str) -> Path:
         raise InputError(f"--chakra {quote(name)}: is no folder")
     if not inside:
         raise InputError(f"--chakra {quote(name)}: is in no folder: make that first")
+    check_target(str(place / _GROUPS if place.exists() else place))
     return place
 
 

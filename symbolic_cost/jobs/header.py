@@ -23,9 +23,10 @@ from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.part import Place as PartPlace
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
+from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.sends import tied_gradients
-from symbolic_cost.parallel.stages import block_count, chains, divided, every_stage
+from symbolic_cost.parallel.stages import block_count, chains, divided, every_stage, stage_blocks
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 from symbolic_cost.systems.kernel_records import kernels
@@ -187,6 +188,16 @@ def _alternating(setup: Setup) -> Iterator[str]:
         if len(paths) > 1:
             which = "every stage that holds them" if leads else "every stage"
             yield f"{which} holds the same share of {' and '.join(paths)}"
+    own, middle = setup.divided, Stage.MIDDLE
+    if kinds[True] and middle in own.structure.stages and setup.value(own.stages) != _ONE_MIDDLE:
+        led = stage_blocks(own.split_model, own.stages, middle, own.pipeline).leading
+        if setup.value(led) != 0:
+            leading = " and ".join(kinds[True])
+            yield f"stages between the first and the last hold the same share of {leading}"
+
+
+_ONE_MIDDLE = 3
+"""Stages of which one is between the others, and holds what it holds."""
 
 
 def beyond(setup: Setup, most: Mapping[str, int | Fraction] | None = None) -> Iterator[str]:

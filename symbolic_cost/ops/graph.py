@@ -287,17 +287,18 @@ class Model(NotebookTable):
     def learned(self) -> tuple[tuple[Part, Weights], ...]:
         """The parts that hold weights, each with those that it keeps.
 
-        A tied weight stands once: all blocks of ALBERT share theirs, beside a block that occurs
-        once.
+        A weight that several ops use stands once, as of blocks that run in turns. So does a tied
+        one: all blocks of ALBERT share theirs, beside a block that occurs once.
         """
-        tied: set[str] = set()
+        found: set[tuple[str, str]] = set()
         held: dict[tuple[str, bool], tuple[Part, list[tuple[Op, Operand]]]] = {}
         for part in self.parts:
             for op in part.ops:
                 for weight in op.weights:
-                    if weight.needs_gradient and weight.tensor not in tied:
-                        shared = is_tied(weight)
-                        tied |= {weight.tensor} if shared else set()
+                    shared = is_tied(weight)
+                    key = ("" if shared else part.path, weight.tensor)
+                    if weight.needs_gradient and key not in found:
+                        found.add(key)
                         once = shared and part.repeat != 1
                         own = replace(part, repeat=Integer(1)) if once else part
                         held.setdefault((part.path, once), (own, []))[1].append((op, weight))

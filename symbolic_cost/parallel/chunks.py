@@ -157,10 +157,15 @@ def _lacking(pipeline: Pipeline, stage: Stage, first: Expr, last: Expr) -> tuple
     return _NONE, last
 
 
-def chunks_assumed(pipeline: Pipeline) -> str:
-    """Say where the blocks of unlike chunks are taken to be."""
+def chunks_assumed(pipeline: Pipeline) -> Iterator[str]:
+    """Say where the blocks of unlike chunks are taken to be, and what that means for the peak."""
     if pipeline.schedule.copies != 1:
-        return "either end holds the first stage's blocks of one direction, the last's of the other"
-    if pipeline.schedule.chain is forth_and_back:
-        return "ends that hold fewer blocks lack them in their chunk on the way back"
-    return "the first stage lacks blocks in its first chunk, the last one in its last chunk"
+        yield "either end holds the first stage's blocks of one direction, the last's of the other"
+    elif pipeline.schedule.chain is forth_and_back:
+        yield "ends that hold fewer blocks lack them in their chunk on the way back"
+    else:
+        yield "the first stage lacks blocks in its first chunk, the last one in its last chunk"
+    yield (
+        "chunks hold different blocks: most that all passes keep and most that one holds for a "
+        "while are added, though they may come at different times, so that the peak is no higher"
+    )

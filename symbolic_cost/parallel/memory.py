@@ -145,7 +145,7 @@ class Memory:
                 f"them after forward keeps shards: zero={SHARDED},reshard=1"
             )
         if any(self._chunks(stage) for stage in self.divided.structure.stages):
-            yield chunks_assumed(self.divided.pipeline)
+            yield from chunks_assumed(self.divided.pipeline)
         if placed.adds_up and not placed.whole:
             yield "weights that a pipeline's backward leaves whole are taken to stay so"
 

@@ -189,20 +189,32 @@ def widened(kind: str, span: Span, spans: Sequence[Span], known: Sequence[Regist
             return low * (1.0 - _UNIT), high * (1.0 + _UNIT)
         return low - np.abs(low) * _UNIT, high + np.abs(high) * _UNIT
     if kind in ("mul", "inv", "div") and all(one.positive for one in of):
-        below = np.maximum(low * (1.0 - _UNIT) - _TINY, 0.0)
-        above = high * (1.0 + _UNIT)
-        if not own.nonzero:
-            above = np.where(high == 0, high, np.maximum(above, _SMALL))
-            if kind == "mul":
-                lost = (high == 0) & (spans[0][1] != 0) & (spans[1][1] != 0)
-                above = np.where(lost, _SMALL, above)
-            elif kind == "div":
-                above = np.where((high == 0) & (spans[0][1] != 0), _SMALL, above)
-        if kind == "div" and of[0].whole and of[1].whole:
-            below = np.where(_even(low, spans[0][0], spans[1][1]), low, below)
-            above = np.where(_even(high, spans[0][1], spans[1][0]), high, above)
-        return below, above
+        return _of_positive(kind, span, spans, known)
     return _anyhow(kind, span, spans)
+
+
+def _of_positive(
+    kind: str, span: Span, spans: Sequence[Span], known: Sequence[RegisterSpan]
+) -> Span:
+    """Return bounds of a product or a quotient of what is not negative."""
+    low, high = span
+    *of, own = known
+    below = np.maximum(low * (1.0 - _UNIT) - _TINY, 0.0)
+    above = high * (1.0 + _UNIT)
+    if not own.nonzero:
+        above = np.where(high == 0, high, np.maximum(above, _SMALL))
+        if kind == "mul":
+            lost = (high == 0) & (spans[0][1] != 0) & (spans[1][1] != 0)
+            above = np.where(lost, _SMALL, above)
+        elif kind == "div":
+            above = np.where((high == 0) & (spans[0][1] != 0), _SMALL, above)
+    if kind == "div" and of[0].whole and of[1].whole:
+        below = np.where(_even(low, spans[0][0], spans[1][1]), low, below)
+        above = np.where(_even(high, spans[0][1], spans[1][0]), high, above)
+    if own.nonzero:
+        exact = _scaled(kind, spans)
+        below, above = np.where(exact[0], low, below), np.where(exact[1], high, above)
+    return below, above
 
 
 def _anyhow(kind: str, span: Span, spans: Sequence[Span]) -> Span:
@@ -228,6 +240,26 @@ def _anyhow(kind: str, span: Span, spans: Sequence[Span]) -> Span:
         below = np.where(nothing, 0.0, np.maximum(below, bottom))
         above = np.where(nothing, 0.0, np.minimum(above, top))
     return below, above
+
+
+def _scaled(kind: str, spans: Sequence[Span]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which ends are one end times or over a power of two, which takes no rounding."""
+    *_, (low, high) = spans
+    if kind != "mul":
+        return _is_power_of_two(high), _is_power_of_two(low)
+    other = spans[0]
+    return (
+        _is_power_of_two(low) | _is_power_of_two(other[0]),
+        _is_power_of_two(high) | _is_power_of_two(other[1]),
+    )
+
+
+def _is_power_of_two(value: Floats) -> NDArray[np.bool_]:
+    return (value.view(np.int64) & _FRACTION) == 0
+
+
+_FRACTION = np.int64(2**52 - 1)
+"""Digits of a float, of which a power of two has none."""
 
 
 def _even(quotient: Floats, above: Floats, below: Floats) -> NDArray[np.bool_]:

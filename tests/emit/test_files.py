@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from symbolic_cost.emit import files
-from symbolic_cost.emit.files import write_whole
+from symbolic_cost.emit.files import check_target, write_whole
 from symbolic_cost.errors import InputError
 
 
@@ -98,3 +98,19 @@ def test_refuses_a_file_that_is_not_writable(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="is not writable"):
         write_whole(path, "new")
     assert path.read_text() == "old"
+
+
+def test_a_folder_that_takes_no_file_is_known_before_the_work(tmp_path):
+    """Permissions do not tell: /proc has those of any folder, and takes nothing."""
+    with pytest.raises(InputError, match=r"'/proc/x\.html': cannot be written: "):
+        check_target("/proc/x.html")
+    check_target(str(tmp_path / "out"))
+    assert not names(tmp_path)
+
+
+def test_a_file_system_without_unnamed_files_is_tried_as_well(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "O_TMPFILE")
+    check_target(str(tmp_path / "out"))
+    assert not names(tmp_path)
+    write_whole(tmp_path / "out", "x")
+    assert names(tmp_path) == ["out"]

@@ -232,4 +232,8 @@ def test_uneven_interleaved_by_hand():
     for stage, size in expected.items():
         job = sc.job("llama-3-8b", "pp=2", numbers, stage=stage, layout="uneven", **options)
         assert job.value(job.memory_rows.total("saved")) == size
-    assert "first stage lacks blocks in its first chunk" in str(job.memory())
+    told = " ".join(str(job.memory()).split())
+    assert "first stage lacks blocks in its first chunk" in told
+    assert "so that the peak is no higher" in told
+    alike = sc.job("llama-3-8b", "pp=2", {"b": 1, "v": 4}, **options)
+    assert "no higher" not in " ".join(str(alike.memory()).split())

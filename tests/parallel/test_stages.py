@@ -258,3 +258,22 @@ def test_blocks_that_share_their_weights_hold_their_states_once(strategy, schedu
     updated = states_of(Timed(job).setting, Stage.FIRST).rows()
     held = sum(job.value(row.total) for row in updated if row.part == "block")
     assert held == (4 + 8) * (12 * 8 * 8 + 13 * 8)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "leading", "told"),
+    [
+        ("pp=4", 3, False),  # all of them on the first stage, which has four blocks
+        ("pp=4", 6, True),
+        ("pp=3", 6, False),  # the one stage between the others holds what it holds
+        ("pp=2", 10, False),
+        ("", 6, False),
+        ("pp", 6, True),
+    ],
+)
+def test_a_mean_of_blocks_that_lead_is_told(strategy, leading, told):
+    """Of 16 blocks on four stages the second holds two of six that lead, and the third none."""
+    layers = 12 if strategy == "pp=3" else 16
+    job = sc.job("deepseek-v3", strategy, {"n_layers": layers, "n_dense": leading})
+    mean = "stages between the first and the last hold the same share of dense.block"
+    assert (mean in " ".join(str(job.table()).split())) is told

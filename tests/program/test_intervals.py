@@ -149,6 +149,29 @@ def test_quotients_of_whole_numbers_are_certain():
             }
 
 
+@pytest.mark.parametrize("x", [5, 5.3, 2**40])
+@pytest.mark.parametrize("y", [1, 2, 8, 2**-7])
+def test_what_is_scaled_by_a_power_of_two_is_certain(x, y):
+    """As of degrees: dp over the least of dp and 8 is one, and not more."""
+    graph = Graph({"x": False, "y": False})
+    one, other = graph.symbol("x"), graph.symbol("y")
+    least = graph.extremum("min", [other, graph.number(8)])
+    share = graph.over(one, least)
+    outputs = {
+        "share": share,
+        "more": graph.more(share, one),
+        "inverse": graph.product([(least, -1)]),
+    }
+    program = of_graph(graph, outputs)
+    found = certified(program.tape, {"x": x, "y": y})
+    assert found
+    assert found.bounds == {
+        "share": (x / y, x / y),
+        "inverse": (1 / y, 1 / y),
+        "more": (float(y < 1),) * 2,
+    }
+
+
 def test_a_logarithm_of_what_may_be_negative_may_be_anything():
     graph = Graph({"x": True})
     less = graph.log2(graph.sum([(graph.symbol("x"), 1)], -5))
