@@ -31,6 +31,7 @@ _SURE: Mapping[str, range] = {
 }
 """Places at which operators take parameters."""
 
+_LAYER_NORMS = ("LayerNormalization", "RMSNormalization")
 _CONVOLUTIONS = ("Conv", "ConvTranspose")
 _CONVOLVED = ("x", "weight", "bias")
 _COMPUTED = re.compile(r".*(::|/)|(val|const\w*?)_?\d+$")
@@ -39,8 +40,13 @@ _COMPUTED = re.compile(r".*(::|/)|(val|const\w*?)_?\d+$")
 _MATRIX = (0, 1)
 _LOOKS, _SEEN = 512, 64
 _MOST_TOLD = 4
-_FIXED: Mapping[str, range] = {"BatchNormalization": range(3, 5), "RotaryEmbedding": range(1, 3)}
-"""Places at which operators take what is not learnt: statistics, tables of angles."""
+_FIXED: Mapping[str, range] = {
+    "BatchNormalization": range(3, 5),
+    "RotaryEmbedding": range(1, 3),
+    "Resize": range(1, 4),
+    "Upsample": range(1, 2),
+}
+"""Places at which operators take what is not learnt: statistics, tables of angles, factors."""
 
 MOVED = frozenset(
     {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Expand", "Split", "Slice"}
@@ -58,26 +64,34 @@ def weights_of(file: OnnxFile, notes: Counter[str]) -> frozenset[str]:
         for name, one in floats.items()
         if name not in sure | never and (one.count > 1 or not (told or _made_up(name)))
     }
-    for name in _of_groups(file.calls, open_, told=told):
+    for name in _neutral(file.calls, open_, told=told):
         del open_[name]
+    fixed = _operands_at(file.calls, _FIXED, open_)
+    open_ = {name: one for name, one in open_.items() if name not in fixed}
     if told:
         # Constants that the exporter computed from parameters: turned matrices, and rows.
         sure |= _operands_at(file.calls, _SURE, open_)
     else:
-        fixed = _operands_at(file.calls, _FIXED, open_)
-        open_ = {name: one for name, one in open_.items() if name not in fixed}
         sure = _operands_at(file.calls, _SURE, open_)
     _note_folded(file, sure, notes, told=told)
     rest = {name for name, one in open_.items() if name not in sure and not _mask(one)}
     return frozenset(sure | _assumed(file, rest, sure, notes))
 
 
-def _of_groups(calls: Sequence[Call], names: Mapping[str, Stored], *, told: bool) -> set[str]:
-    """Return the ones and zeros of a norm of groups, whose parameters the ops after it take.
+def _neutral(calls: Sequence[Call], names: Mapping[str, Stored], *, told: bool) -> set[str]:
+    """Return the ones and zeros of norms: of groups, whose parameters later ops take, or without.
 
-    Where numbers are kept elsewhere, they are those if other values are told to be parameters.
+    Where numbers are kept elsewhere, they are those if other values are told to be parameters; so
+    are those that an exporter named for a norm of layers, whose own parameters are told.
     """
-    given = {n for call in calls if call.op == "InstanceNormalization" for n in call.inputs[1:3]}
+    norms = ("InstanceNormalization", *_LAYER_NORMS * told)
+    given = {
+        name
+        for call in calls
+        if call.op in norms
+        for name in call.inputs[1:3]
+        if call.op not in _LAYER_NORMS or _COMPUTED.match(name)
+    }
     return {
         name
         for name in given & names.keys()
