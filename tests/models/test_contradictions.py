@@ -148,3 +148,17 @@ def test_what_the_class_of_t5_makes_of_two_fields(change, told):
         count({**config, "architectures": ["T5ForConditionalGeneration"], **change}, 2, 24)
     alone = {**config, "architectures": ["T5EncoderModel"], "is_encoder_decoder": False}
     assert count(alone, 2, 24)["flops_fwd"] == 3_686_400
+
+
+def test_heads_of_helium_are_as_wide_as_its_tokens():
+    """Transformers builds 49,488 parameters for heads of 16, and cannot run them.
+
+    Its class sets heads of 128 where none are given, whatever the tokens.
+    """
+    sizes = {"vocab_size": 97, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2}
+    config = {"model_type": "helium", "num_attention_heads": 4, "num_key_value_heads": 2, **sizes}
+    config["architectures"] = ["HeliumForCausalLM"]
+    assert count({**config, "head_dim": 12}, 2, 8)["params"] == 46_416
+    for changed in ({"head_dim": 16}, {}):
+        with pytest.raises(InputError, match="are not as wide as a hidden_size of 48"):
+            count({**config, **changed}, 2, 8)
