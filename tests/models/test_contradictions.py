@@ -126,3 +126,39 @@ def test_a_bart_without_labels_tells_three_classes_apart():
 def test_a_target_of_classes_is_as_long_in_a_step_as_in_the_cache():
     answer = count(HEADS["BartForQuestionAnswering"]["config"], 1, 57)
     assert (answer["kv_cache_elements"], answer["flops_decode"]) == (43776, 432768)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"is_encoder_decoder": False}, "keys of the source join those of the target then"),
+        ({"tie_word_embeddings": None}, "null, but t5 needs it"),
+    ],
+)
+def test_what_the_class_of_t5_makes_of_two_fields(change, told):
+    """FlopCounterMode counts 7,301,376 FLOP of 12 targets where the cache is one for both lengths.
+
+    Transformers ties a head whose tie_word_embeddings is null: 91,504 parameters, not 96,160.
+    """
+    sizes = {"vocab_size": 97, "d_model": 48, "d_kv": 12, "d_ff": 80, "num_layers": 2}
+    config = {"model_type": "t5", "num_heads": 4, "feed_forward_proj": "relu", **sizes}
+    whole = count({**config, "architectures": ["T5ForConditionalGeneration"]}, 2, 24)
+    assert (whole["params"], whole["flops_fwd"]) == (91_504, 7_190_784)
+    with pytest.raises(InputError, match=told):
+        count({**config, "architectures": ["T5ForConditionalGeneration"], **change}, 2, 24)
+    alone = {**config, "architectures": ["T5EncoderModel"], "is_encoder_decoder": False}
+    assert count(alone, 2, 24)["flops_fwd"] == 3_686_400
+
+
+def test_heads_of_helium_are_as_wide_as_its_tokens():
+    """Transformers builds 49,488 parameters for heads of 16, and cannot run them.
+
+    Its class sets heads of 128 where none are given, whatever the tokens.
+    """
+    sizes = {"vocab_size": 97, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2}
+    config = {"model_type": "helium", "num_attention_heads": 4, "num_key_value_heads": 2, **sizes}
+    config["architectures"] = ["HeliumForCausalLM"]
+    assert count({**config, "head_dim": 12}, 2, 8)["params"] == 46_416
+    for changed in ({"head_dim": 16}, {}):
+        with pytest.raises(InputError, match="are not as wide as a hidden_size of 48"):
+            count({**config, **changed}, 2, 8)

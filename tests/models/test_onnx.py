@@ -191,6 +191,48 @@ def test_ones_and_zeros_of_a_norm_are_no_parameters(path):
     assert sc.cost(read.model, COUNTED).total("parameter").subs(read.model.bindings) == 48
 
 
+@pytest.mark.parametrize("names", [("up.weight", "val_1"), ("val_0", "val_1")])
+@pytest.mark.parametrize(("numbers", "count"), [(range(48), 48), ([0] * 48, 96)])
+def test_a_matrix_and_its_copy_turned_are_one_parameter(names, numbers, count, path):
+    """As torch.onnx stores F.linear(x, w) @ w, or with its transpose; zeros may be of two."""
+    w, copy = names
+    nodes = [node("MatMul", ["x", copy], ["u"]), node("MatMul", ["u", w], ["y"])]
+    across = [numbers[row * 8 + column] for column in range(8) for row in range(6)]
+    tensors = [tensor(w, (6, 8), 11, numbers), tensor(copy, (8, 6), 11, across)]
+    read = traced(path(model(nodes, tensors, [shape("x", ("n", "s", 8), 11)])))
+    assert totals(read.model, {"b": 2, "l": 5})[:2] == [count, 2 * 96 * 2 * 5]
+
+
+def test_a_copy_as_it_is_and_weights_of_two_modules(path):
+    """What modules name is theirs alone, whatever numbers it has."""
+    nodes = [node("MatMul", ["x", "w"], ["u"]), node("MatMul", ["u", "v"], ["y"])]
+    for name, count in (("val_1", 64), ("b.weight", 128)):
+        named = [node("Identity", [name], ["v"]), *nodes]
+        tensors = [tensor(one, (8, 8), 11, range(64)) for one in ("w", name)]
+        read = traced(path(model(named, tensors, [shape("x", ("n", "s", 8), 11)])))
+        assert totals(read.model, {"b": 2, "l": 5})[0] == count
+
+
+@pytest.mark.parametrize(("kind", "count"), [("PARAMETER", 48), ("", 56)])
+def test_ones_of_a_norm_without_weights_are_no_parameters(kind, count, path):
+    """As torch.onnx writes F.layer_norm(x, (8,)), where it tells which tensors are parameters."""
+    nodes = [node("LayerNormalization", ["x", "val_0"], ["u"]), node("MatMul", ["u", "w"], ["y"])]
+    key = "pkg.torch.export.graph_signature.InputSpec.kind"
+    w = tensor("w", (8, 6), 11) + (field(16, field(1, key) + field(2, kind)) if kind else b"")
+    tensors = [tensor("val_0", (8,), 11, [1] * 8), w]
+    read = traced(path(model(nodes, tensors, [shape("x", ("n", "s", 8), 11)])))
+    assert totals(read.model, {"b": 2, "l": 5})[0] == count
+
+
+def test_factors_of_a_resized_map_are_no_parameters(path):
+    """As torch.onnx writes F.interpolate(conv(x), scale_factor=2)."""
+    nodes = [node("Conv", ["x", "w"], ["u"]), node("Resize", ["u", "", "val_0"], ["y"])]
+    factors = tensor("val_0", (4,), 11) + field(9, struct.pack("<4d", 1, 1, 2, 2))
+    tensors = [tensor("w", (4, 3, 1, 1), 11), factors]
+    read = traced(path(model(nodes, tensors, [shape("x", (2, 3, 8, 8), 11)])))
+    assert totals(read.model, {"b": 2, "l": 5})[:2] == [12, 2 * 2 * 64 * 12]
+
+
 def test_functions_of_the_file_are_written_out(path):
     body = field(7, node("MatMul", ["a", "m"], ["c"])) + field(7, node("Relu", ["c"], ["d"]))
     own = (

@@ -100,12 +100,6 @@ def test_a_section_whose_class_has_more_alone_is_refused(kind, name, section):
         count({**own, "model_type": kind}, 1, 8)
 
 
-def test_heads_of_helium_are_as_wide_as_the_class_sets_them():
-    config = {"model_type": "helium", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 101}
-    config |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
-    assert count(config, 1, 8) == count({**config, "head_dim": 128}, 1, 8)
-
-
 def test_a_patch_larger_than_its_image_is_refused():
     config = TRUTH["blip-2/opt"]["config"]
     tower = {**config["vision_config"], "image_size": 3}

@@ -8,6 +8,7 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost import symbols
+from symbolic_cost.errors import InputError
 from symbolic_cost.models.traced.history import SWITCHED, UNTOLD
 from symbolic_cost.models.traced.imported import traced
 
@@ -36,7 +37,7 @@ def totals(table, model, size):
     return [expr.subs(numbers) for expr in sums]
 
 
-@pytest.mark.parametrize("name", sorted(TRUTH.keys() - {UNTOLD_OF}))
+@pytest.mark.parametrize("name", sorted(TRUTH.keys() - {UNTOLD_OF, "distances"}))
 def test_counts_are_those_of_pytorch(name):
     imported = traced(MODULES[name], name)
     assert UNTOLD not in imported.notes
@@ -44,6 +45,16 @@ def test_counts_are_those_of_pytorch(name):
     for size in TRUTH[name]["sizes"]:
         wanted = [TRUTH[name]["params"], size["flops_fwd"], size["flops_train"]]
         assert totals(table, imported.model, size) == wanted
+
+
+def test_products_that_are_seen_in_backward_alone_are_refused():
+    """PyTorch counts no FLOP of these distances forward, and two products backward."""
+    size = TRUTH["distances"]["sizes"][0]
+    linear = 2 * size["b"] * size["l"] * 32 * 8
+    assert size["flops_fwd"] == linear
+    assert size["flops_train"] > 2 * linear
+    with pytest.raises(InputError, match="compute_mode='donot_use_mm_for_euclid_dist' and p other"):
+        traced(MODULES["distances"], "distances")
 
 
 def test_what_lost_its_history_is_told():

@@ -67,6 +67,15 @@ def timesfm(fields: Fields, shape: Shape) -> Model:
     return declared(fields, shape, decoder, None if newer else fields.size("num_attention_heads"))
 
 
+def helium(fields: Fields, shape: Shape) -> Model:
+    """Declare a Helium: the product behind attention takes as many features as a token has."""
+    e, h = fields.size("hidden_size"), fields.size("num_attention_heads")
+    width = fields.size("head_dim", 128)
+    problem = f"{h} heads of {width} are not as wide as a hidden_size of {e}"
+    fields.require(holds=h * width == e, problem=problem, name="head_dim", other="hidden_size")
+    return declared(fields, shape, decoder_of(fields))
+
+
 def opt(fields: Fields, shape: Shape) -> Model:
     """Declare an OPT: its smallest but one has norms after the sums and a narrow token table."""
     decoder = decoder_of(fields)

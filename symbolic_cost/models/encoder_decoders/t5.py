@@ -64,9 +64,14 @@ def t5(fields: Fields, shape: Shape) -> Model:
     layers = numbers["n_layers"]
     if fields.head.endswith(SPAN):
         span_of(fields)
+    fields.need("tie_word_embeddings")  # null is no false: the head is tied then
     if fields.head.endswith((ENCODER_ONLY, TOKENS_OF_SOURCE)):
         masked = fields.flag("is_decoder", default=False)
         fields.require(holds=not masked, problem="only false is declared", name="is_decoder")
+    else:
+        problem = "keys of the source join those of the target then: true is accepted"
+        both = fields.flag("is_encoder_decoder", default=True)
+        fields.require(holds=both, problem=problem, name="is_encoder_decoder")
     if isinstance(family.near, Blocks):
         return _blocked(fields, shape, family, family.near, numbers)
     sparse = (0, 0)

@@ -22,6 +22,7 @@ from symbolic_cost.models.traced.roles import Roles
 from symbolic_cost.models.traced.rules import (  # noqa: F401 - they register rules
     cells,
     convolutions,
+    forms,
     letters,
     losses,
     permuting,

@@ -204,6 +204,74 @@ class Deformed(nn.Module):
         return self.out(nn.functional.grid_sample(self.maps(x), at, align_corners=False))
 
 
+@module(rows(), LENGTH)
+class Forms(nn.Module):
+    """Bilinear forms, distances and outer products, of which PyTorch's counter sees nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(32, 32), nn.Linear(32, 16)
+        self.form, self.own = nn.Bilinear(32, 16, 12), nn.Bilinear(32, 32, 12, bias=False)
+        self.codes = nn.Parameter(torch.randn(20, 12))
+        self.left, self.right = nn.Parameter(torch.randn(20)), nn.Parameter(torch.randn(12))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.form(self.one(x), self.two(x)) + self.own(x, x)
+        far = torch.cdist(y, self.codes, compute_mode="donot_use_mm_for_euclid_dist")
+        near = torch.cdist(y[:, :7], self.codes) + torch.cdist(y, y, p=1.0)[:, :7, :1]
+        codes = torch.addr(self.codes, self.left, self.right)
+        return far.softmax(-1) @ codes, near
+
+
+@module(rows(), LENGTH, how="decomposed")
+class FormsDecomposed(Forms):
+    """The same, decomposed."""
+
+
+@module(rows(), LENGTH)
+class Angles(nn.Module):
+    """Complex numbers of two parts, and diagonals of products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(32, 32), nn.Linear(32, 32)
+        self.speeds = nn.Parameter(torch.randn(16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        turns = torch.arange(x.shape[1])[:, None] * self.speeds
+        turned = torch.polar(torch.ones_like(turns), turns)
+        y = torch.view_as_complex(self.one(x).unflatten(-1, (16, 2))) * turned
+        z = torch.complex(y.real, self.two(x)[..., :16])
+        scores = torch.einsum("bid,bjd->bij", z.real, z.imag)
+        return torch.einsum("bii,bid->bd", scores, self.two(x)), torch.einsum("bii->b", scores)
+
+
+@module(rows(), LENGTH, how="decomposed")
+class Repeated(nn.Module):
+    """Weights on both sides of a product, repeated for every sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(5, 32))
+        self.one, self.two = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q = self.one(self.queries.expand(x.shape[0], -1, -1))
+        return nn.functional.scaled_dot_product_attention(q, self.two(x), x)
+
+
+@module(rows(), LENGTH)
+class Distances(nn.Module):
+    """Distances of any number of rows, for which PyTorch takes products from 26 rows on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Linear(32, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cdist(self.one(x), x[..., :8], compute_mode="use_mm_for_euclid_dist")
+
+
 def exported(name: str) -> tuple[bytes, dict[str, Any]]:
     """Return the archive of a module, and its counts."""
     torch.manual_seed(0)

@@ -28,7 +28,7 @@ from symbolic_cost.models.traced.onnx.sizes import (
     as_integer,
     evaluated,
 )
-from symbolic_cost.models.traced.onnx.weights import parameter_names, turned, weights_of
+from symbolic_cost.models.traced.onnx.weights import copies, parameter_names, weights_of
 from symbolic_cost.models.traced.shapes import dynamic
 
 Meaning: TypeAlias = "Callable[[Reading, Call], None]"
@@ -75,9 +75,10 @@ class Reading:
         for name, tensor in file.stored.items():
             self.hold(name, tensor)
         self._names = parameter_names(file, self.weights)
-        for name, table in turned(file, self.weights, self.notes).items():
-            self.call = Call("Transpose", "", (table,), (name,), {})
-            self.emit("aten.t", {"self": Name(table)}, self.values[name].sizes)
+        for name, (own, flip) in copies(file, self.weights, self.notes).items():
+            self.call = Call("Identity", "", (own,), (name,), {})
+            target = "aten.t" if flip else "aten.alias"
+            self.emit(target, {"self": Name(own)}, self.values[name].sizes)
             del self._names[name]
         self.dims, self._symbols = self._dynamic()
         for name, shape in file.inputs.items():

@@ -5,6 +5,7 @@ lookup, a norm or a convolution takes it, or a function of elements together wit
 one: frequencies times positions and statistics of batch norms are none.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
@@ -30,13 +31,22 @@ _SURE: Mapping[str, range] = {
 }
 """Places at which operators take parameters."""
 
+_LAYER_NORMS = ("LayerNormalization", "RMSNormalization")
 _CONVOLUTIONS = ("Conv", "ConvTranspose")
 _CONVOLVED = ("x", "weight", "bias")
+_COMPUTED = re.compile(r".*(::|/)|(val|const\w*?)_?\d+$")
+"""Names that exporters give to what they compute from parameters."""
+
 _MATRIX = (0, 1)
-_LOOKS = 512
+_LOOKS, _SEEN = 512, 64
 _MOST_TOLD = 4
-_FIXED: Mapping[str, range] = {"BatchNormalization": range(3, 5), "RotaryEmbedding": range(1, 3)}
-"""Places at which operators take what is not learnt: statistics, tables of angles."""
+_FIXED: Mapping[str, range] = {
+    "BatchNormalization": range(3, 5),
+    "RotaryEmbedding": range(1, 3),
+    "Resize": range(1, 4),
+    "Upsample": range(1, 2),
+}
+"""Places at which operators take what is not learnt: statistics, tables of angles, factors."""
 
 MOVED = frozenset(
     {"Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Expand", "Split", "Slice"}
@@ -54,26 +64,34 @@ def weights_of(file: OnnxFile, notes: Counter[str]) -> frozenset[str]:
         for name, one in floats.items()
         if name not in sure | never and (one.count > 1 or not (told or _made_up(name)))
     }
-    for name in _of_groups(file.calls, open_, told=told):
+    for name in _neutral(file.calls, open_, told=told):
         del open_[name]
+    fixed = _operands_at(file.calls, _FIXED, open_)
+    open_ = {name: one for name, one in open_.items() if name not in fixed}
     if told:
         # Constants that the exporter computed from parameters: turned matrices, and rows.
         sure |= _operands_at(file.calls, _SURE, open_)
     else:
-        fixed = _operands_at(file.calls, _FIXED, open_)
-        open_ = {name: one for name, one in open_.items() if name not in fixed}
         sure = _operands_at(file.calls, _SURE, open_)
     _note_folded(file, sure, notes, told=told)
     rest = {name for name, one in open_.items() if name not in sure and not _mask(one)}
     return frozenset(sure | _assumed(file, rest, sure, notes))
 
 
-def _of_groups(calls: Sequence[Call], names: Mapping[str, Stored], *, told: bool) -> set[str]:
-    """Return the ones and zeros of a norm of groups, whose parameters the ops after it take.
+def _neutral(calls: Sequence[Call], names: Mapping[str, Stored], *, told: bool) -> set[str]:
+    """Return the ones and zeros of norms: of groups, whose parameters later ops take, or without.
 
-    Where numbers are kept elsewhere, they are those if other values are told to be parameters.
+    Where numbers are kept elsewhere, they are those if other values are told to be parameters; so
+    are those that an exporter named for a norm of layers, whose own parameters are told.
     """
-    given = {n for call in calls if call.op == "InstanceNormalization" for n in call.inputs[1:3]}
+    norms = ("InstanceNormalization", *_LAYER_NORMS * told)
+    given = {
+        name
+        for call in calls
+        if call.op in norms
+        for name in call.inputs[1:3]
+        if call.op not in _LAYER_NORMS or _COMPUTED.match(name)
+    }
     return {
         name
         for name in given & names.keys()
@@ -177,41 +195,66 @@ def _beside(calls: Sequence[Call], names: set[str], sure: set[str]) -> set[str]:
     return beside
 
 
-def turned(file: OnnxFile, weights: Collection[str], notes: Counter[str]) -> dict[str, str]:
-    """Return matrices that are a table turned, as exporters store what is tied, and the table.
+def copies(
+    file: OnnxFile, weights: Collection[str], notes: Counter[str]
+) -> dict[str, tuple[str, bool]]:
+    """Return matrices that exporters store again: of which weight, and whether turned.
 
+    Those are a table turned, as a head takes it, and what the exporter computed and named itself.
     Both are compared at some places; where a file keeps its weights elsewhere, it is told.
     """
-    tables = _operands_at(file.calls, {"Gather": range(1)}, {n: file.stored[n] for n in weights})
-    transposed: dict[str, str] = {}
-    untold: dict[str, Stored] = {}
-    for name in sorted(weights, key=list(file.stored).index):
-        one = file.stored[name]
-        for table in tables - {name}:
-            other = file.stored[table]
-            if len(one.dims) != len(_MATRIX) or one.dims != other.dims[::-1]:
-                continue
-            if one.raw is None or other.raw is None:
-                untold[table] = one
-            elif _alike(one, one.raw, other, other.raw):
-                transposed[name] = table
-    for table, one in untold.items():
-        notes[
-            f"{one.name} has the shape of {table} turned: where both are one (tied), "
-            f"{one.count} parameters fewer"
-        ] += 1
-    return transposed
+    matrices = {n: file.stored[n] for n in weights if len(file.stored[n].dims) == len(_MATRIX)}
+    matrices = {n: one for n, one in matrices.items() if one.count}
+    shapes = Counter(tuple(sorted(map(str, one.dims))) for one in matrices.values())
+    matrices = {n: m for n, m in matrices.items() if shapes[tuple(sorted(map(str, m.dims)))] > 1}
+    tables = _operands_at(file.calls, {"Gather": range(1)}, matrices)
+    made = {n for n, one in matrices.items() if _COMPUTED.match(n) and one.kind != "PARAMETER"}
+    places = {name: place for place, name in enumerate(file.stored)}
+    first: dict[tuple[object, ...], str] = {}
+    found: dict[str, tuple[str, bool]] = {}
+    for name in sorted(matrices, key=lambda n: (n not in tables, n in made, places[n])):
+        one = matrices[name]
+        if one.raw is None:
+            continue
+        for flip in (True, False):
+            own = first.get(_seen(one, one.raw, flip=flip))
+            told = own in tables and flip
+            if own and (told or (name in made and _distinct(one) > len(_MATRIX))):
+                found[name] = own, flip
+                break
+        else:
+            first.setdefault(_seen(one, one.raw), name)
+    _note_untold(matrices, tables, made, notes)
+    return found
 
 
-def _alike(one: Stored, mine: memoryview, other: Stored, theirs: memoryview) -> bool:
-    """Tell whether elements (i, j) of one are elements (j, i) of the other, wherever looked."""
-    size = len(mine) // max(one.count, 1)
-    if one.dtype != other.dtype or len(mine) != len(theirs) or size * one.count != len(mine):
-        return False
-    rows, columns = one.dims
-    for look in range(_LOOKS):
+def _note_untold(
+    matrices: Mapping[str, Stored], tables: set[str], made: set[str], notes: Counter[str]
+) -> None:
+    """Note matrices of the shape of another turned, where one of both is kept elsewhere."""
+    for table in matrices.keys() - made | tables:
+        alike = [
+            name
+            for name in (matrices if table in tables else made)
+            if name != table
+            and matrices[name].dims == matrices[table].dims[::-1]
+            and (matrices[name].raw is None or matrices[table].raw is None)
+        ]
+        if alike:
+            name = max(alike, key=list(matrices).index)
+            notes[
+                f"{name} has the shape of {table} turned: where both are one (tied), "
+                f"{matrices[name].count} parameters fewer"
+            ] += 1
+
+
+def _seen(one: Stored, raw: memoryview, *, flip: bool = False) -> tuple[object, ...]:
+    """Return what a matrix is known by: its type, sizes and some elements; those of it turned."""
+    size = len(raw) // max(one.count, 1)
+    rows, columns = one.dims[::-1] if flip else one.dims
+    elements = []
+    for look in range(_SEEN):
         i, j = look * 7919 % rows, look * 104_729 % columns
-        here, there = (i * columns + j) * size, (j * rows + i) * size
-        if mine[here : here + size] != theirs[there : there + size]:
-            return False
-    return True
+        at = (j * rows + i if flip else i * columns + j) * size
+        elements.append(bytes(raw[at : at + size]))
+    return (one.dtype, len(raw), rows, columns, *elements)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_letters
 
 from symbolic_cost.errors import InputError
-from symbolic_cost.models.traced.acts import Ref, Use
+from symbolic_cost.models.traced.acts import Nature, Ref, Tensor, Use
 from symbolic_cost.models.traced.forest import Dim
 from symbolic_cost.models.traced.rules.products import apart_from, lettered, product
 from symbolic_cost.models.traced.trace import Trace, rule
@@ -20,6 +20,8 @@ def einsum(t: Trace) -> None:
     """A product as its letters say; of several tensors, two at a time."""
     refs = t.arg("tensors", 1)
     inputs, result = _letters_of(t, str(t.arg("equation", 0)).replace(" ", ""), refs)
+    refs = [_diagonal(t, *pair) for pair in zip(refs, inputs, strict=True)]
+    inputs = ["".join(dict.fromkeys(letters)) for letters in inputs]
     dims: dict[str, Dim] = {}
     operands = [
         (ref, _note_dims(t, ref, names, dims)) for ref, names in zip(refs, inputs, strict=True)
@@ -98,9 +100,22 @@ def _letters_of(t: Trace, text: str, refs: Sequence[Ref]) -> tuple[list[str], st
         for ref, one in zip(refs, inputs, strict=True)
     ]
     result = result.replace("...", dots)
-    if any(len(set(letters)) < len(letters) for letters in (*inputs, result)):
-        raise InputError(f"{where}: a letter stands once in a tensor")
+    if len(set(result)) < len(result):
+        raise InputError(f"{where}: a letter stands once in the result")
     return inputs, result
+
+
+def _diagonal(t: Trace, ref: Ref, letters: str) -> Ref:
+    """Return the elements at which dimensions of one letter have one position."""
+    places = [place for place, letter in enumerate(letters) if letters.index(letter) == place]
+    if len(places) == len(letters):
+        return ref
+    dims = tuple(ref.dims[place] for place in places)
+    if ref.tensor.constant:
+        return Ref(Tensor(dims, nature=Nature.CONSTANT), dims)
+    twice = [ref.dims[place] for place, one in enumerate(letters) if letters.count(one) > 1]
+    t.forest.moved.update(t.forest.axes(twice))
+    return t.pointwise("copy", [ref], dims, "diagonal")
 
 
 def _note_dims(t: Trace, ref: Ref, letters: str, dims: dict[str, Dim]) -> str:

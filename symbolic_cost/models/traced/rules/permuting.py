@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from symbolic_cost.models.traced.acts import Ref, Use, names_in, under
 from symbolic_cost.models.traced.forest import Dim
 from symbolic_cost.models.traced.rules.parts import chosen_rows
+from symbolic_cost.models.traced.rules.pointwise import combined
 from symbolic_cost.models.traced.trace import Trace, rule
 
 
@@ -152,6 +153,12 @@ def paired(t: Trace) -> None:
     apart = t.node.target == "aten.view_as_real"
     dims = (*ref.dims, t.forest.dim(2)) if apart else ref.dims[:-1]
     t.bind(t.pointwise("copy", [ref], dims))
+
+
+@rule("aten.complex", "aten.polar")
+def joined(t: Trace) -> None:
+    """Complex numbers of two parts each."""
+    t.bind(combined(t, t.tensors(), "copy"))
 
 
 @rule(*(f"aten.fft_{kind}{dims}" for dims in ("", "2", "n") for kind in ("fft", "ifft", "rfft",

@@ -107,7 +107,8 @@ def matmul(t: Trace) -> None:
 
 
 def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
-    x, w = _alone(t, x), _alone(t, w)
+    w = _alone(t, w, x.dims)
+    x = _alone(t, x, w.dims)
     if len(x.dims) == 1 or len(w.dims) == 1:
         return _vector(t, x, w)
     if len(w.dims) == _MATRIX and (w.tensor.weight or len(x.dims) > _MATRIX):
@@ -126,12 +127,19 @@ def _matmul(t: Trace, x: Ref, w: Ref) -> Ref:
     return product(t, list(zip((x, w), letters, strict=True)), f"{lead[2]}mn", dims, **more)
 
 
-def _alone(t: Trace, ref: Ref) -> Ref:
-    """Return a weight without the dimensions that it is repeated along: one matrix for all."""
+def _alone(t: Trace, ref: Ref, other: Dims) -> Ref:
+    """Return a weight without the dimensions that it is repeated along: one matrix for all.
+
+    It is copied along those where the other side has none at their places: the result has them.
+    """
     owned, lead = set(t.forest.axes(ref.tensor.dims)), ref.dims[:-_MATRIX]
     repeated = t.forest.axes(lead)
     if not ref.tensor.weight or not repeated or not owned.isdisjoint(repeated):
         return ref
+    theirs = (*((),) * len(lead), *other[:-_MATRIX])[-len(lead) :]
+    flat = t.forest.flat
+    if any(flat(one) and not flat(it) for one, it in zip(lead, theirs, strict=True)):
+        return t.pointwise("copy", [ref], ref.dims, "repeated")
     return under(ref, ref.dims[-_MATRIX:])
 
 
