@@ -477,7 +477,7 @@ def test_an_integer_is_offered_where_one_is_accepted():
 
 def test_all_wrong_arguments_are_told_at_once():
     with pytest.raises(SymbolicCostError) as refused:
-        sc.count(5, batch="1", seq=None)
+        sc.count(5, batch="1", seq="1")
     assert len(refused.value.problems) == 3
 
 

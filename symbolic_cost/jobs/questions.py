@@ -45,8 +45,8 @@ class Crossing:
         roots: in closed form, where one was found.
         integer: the first at which the other one is greater; None where none was found, or
             numbers are missing.
-        known: whether no number is missing.
         slope: of the difference there, per one of the symbol; None without numbers.
+        lacking: symbols without numbers.
     """
 
     sides: tuple[Quantity, Quantity]
@@ -55,13 +55,13 @@ class Crossing:
     how: How
     integer: int | None
     slope: Fraction | None
-    known: bool
+    lacking: frozenset[str]
 
     def sheet(self) -> Sheet:
         """Tabulate the roots and the integer, and how they were obtained."""
         left, right = self.sides
         run = left.run
-        if not self.roots and self.integer is None and not self.known:
+        if not self.roots and self.integer is None and self.lacking:
             raise InputError(f"{left.name} and {right.name} are equal for no positive {self.by}")
         equal = f"{self.by} where they are equal"
         known = ((root, run.value(root)) for root in self.roots)
@@ -116,12 +116,12 @@ def crossing(run: Job, left: str, right: str, by: str, cost: str = "flops") -> C
             bound = [run.value(e) if e is not None else e for e in _others(one, other, by)]
             how = How.NUMERIC
             roots = _maybe(bound, variable.name)
-    lacking = {*one.program.inputs, *other.program.inputs} - {variable.name, *one.values}
+    inputs = frozenset((*one.program.inputs, *other.program.inputs))
+    lacking = inputs - {variable.name, *one.values}
     if lacking and None in (one.expr, other.expr):
         raise InputError(without_number(sorted(lacking)))
-    known = not lacking
-    integer, slope = _integer(one, other, variable.name) if known else (None, None)
-    return Crossing((one, other), variable.name, roots, how, integer, slope, known)
+    integer, slope = (None, None) if lacking else _integer(one, other, variable.name)
+    return Crossing((one, other), variable.name, roots, how, integer, slope, lacking)
 
 
 def _roots(left: Expr, right: Expr, by: str) -> tuple[Expr, ...]:
