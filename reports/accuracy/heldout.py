@@ -376,7 +376,7 @@ WHERE = """\
   ten runs left 4.2 %, and 3.8 without four of 245 rows: 30 billion parameters
   with 8,192 tokens on eight devices (21 and 80, 20 to 25 % too fast on both machines), 70 billion
   on 64 of a100-40gb (140, 25), and gb300-nvl72's run that does not fit as printed (157, +45).
-* deepseek-v4-flash: 5 % too fast on gb200-nvl72 and 3 on gb300-nvl72, before anything was looked at.
+* deepseek-v4-flash: 5 % too fast on gb200-nvl72 and 3 on gb300-nvl72, before any look at it.
   Its fused hyper-connections and its block for a further token are not modelled.
 * bigscience_a100: what was missing, a time per layer and microbatch and more so with few sequences,
   was seen before it was looked up that its steps on 320 and more devices hung unless the host

@@ -64,9 +64,8 @@ def test_left_out_runs(name, mean, median):
 
 def test_published_runs():
     found = json.loads((FOLDER / "heldout.json").read_text(encoding="utf-8"))
-    bridge = found["refused"]["megatron_bridge"]
-    assert found["expressed"]["megatron_bridge"] / 159 >= 240 / 268
-    assert sum(bridge.values()) + found["expressed"]["megatron_bridge"] == 159
+    assert found["expressed"]["megatron_bridge"] == 159
+    assert "megatron_bridge" not in found["refused"]
     # the share of cache is fitted to the rows in fp16 alone
     assert found["memory"]["bigscience_a100, smi, recomputation full, bf16"]["mean"] <= 0.08
     wanted = {"tpu-v4": 0.05, "tpu-v5e": 0.07, "tpu-v5p": 0.1, "trillium": 0.15}
