@@ -122,6 +122,9 @@ def trained(setup: Setup) -> Iterator[str]:
         yield f"a step of generation, forward alone{read}"
     if model.trains != ALL:
         yield f"trained: {model.trains}; all other weights are frozen"
+        from symbolic_cost.models.converted import adapted_apart
+
+        yield from adapted_apart(model)
         if formats:
             yield f"frozen linear layers are held as {formats}; to convert them takes no time"
     elif formats:

@@ -26,6 +26,9 @@ from symbolic_cost.records import dataclass, field
 
 AXES = axes("rank latent")
 
+FIRST = ".lora_a"
+"""Ends the path of an adapter's first product, behind that of its target."""
+
 _RESTING = At(Role.TOKEN, ("residual", "patch"))
 """Positions between layers."""
 
@@ -119,7 +122,7 @@ class Adapter:
         late = tuple(axis for axis in y.axes if axis not in columns)
         first = f"*a[{_text(*every, *summed, self.rank)}]"
         yield einsum(
-            f"{path}.lora_a",
+            f"{path}{FIRST}",
             f"{_operand_text(taken)}, {first} -> {low}[{_text(*early, self.rank)}]",
         )
         if early != rows:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from symbolic_cost.axes import At, Role
 from symbolic_cost.errors import unknown
+from symbolic_cost.layers.adapters import FIRST
 from symbolic_cost.models.paths import WORDS, below, routes
 from symbolic_cost.models.quantization_keys import Keys
 from symbolic_cost.models.weight_formats import Format
@@ -246,6 +247,23 @@ def held_as_one(family: str, path: str) -> tuple[str, ...]:
     """Return the linear layers whose weights files hold as one with that of a path, if any."""
     groups = JOINED.get(family, ())
     return next((g for g in groups if any(f".{path}".endswith(f".{n}") for n in g)), ())
+
+
+def adapted_apart(model: Model) -> Iterator[str]:
+    """Say which layers have adapters of their own, though files hold their weights as one.
+
+    For example all linear layers of Phi-3: its class has one layer, and PEFT one A, for q, k and v.
+    """
+    adapted = (
+        f"{part.path}.{op.path.removesuffix(FIRST)}"
+        for part in model.parts
+        for op in part.ops
+        if op.path.endswith(FIRST)
+    )
+    for group in dict.fromkeys(held_as_one(model.family, path) for path in adapted):
+        if group:
+            names = ", ".join(group)
+            yield f"{names} have an adapter each; files hold them as one layer, which takes one"
 
 
 def joined(family: str, path: str) -> bool:

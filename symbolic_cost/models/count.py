@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,8 +228,9 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
         target = model.model.bindings.get(symbols.l_t.name)
         of_it = (f"a target of {target} tokens",) if target else ()
         trains, scans = model.model.trains, has_scans(model.model)
-        told = (*of_it, saved_note(model.model_type, trains=trains, scans=scans))
-        return "; ".join(filter(None, told)) or None
+        saved = saved_note(model.model_type, trains=trains, scans=scans)
+        own = (*of_it, *_adapted(model.model), saved)
+        return "; ".join(filter(None, own)) or None
     origin = model.origins.get("attn_implementation")
     sliding = bool(model.model.placed(At(Role.KEY_TOKEN, ("sliding",))))
     attention = "eager" if origin is None else origin.value
@@ -241,7 +242,15 @@ def _note(source: str | Path | Mapping[str, Any], model: Imported) -> str | None
         scans=has_scans(model.model),
     )
     begun = BEGUN if has_cells(model.model) else ""
-    return "; ".join(filter(None, (*model.model.notes, begun, saved))) or None
+    told = (*model.model.notes, *_adapted(model.model), begun, saved)
+    return "; ".join(filter(None, told)) or None
+
+
+def _adapted(model: Model) -> Iterator[str]:
+    if model.trains != ALL:
+        from symbolic_cost.models.converted import adapted_apart  # noqa: PLC0415 - few need it
+
+        yield from adapted_apart(model)
 
 
 def _declared(

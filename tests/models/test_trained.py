@@ -287,3 +287,15 @@ def test_names_of_exported_graphs_are_their_own():
     added = {op.path for p in trained.parts for op in p.ops if op.path.endswith("lora_a")}
     assert {path.removesuffix(".lora_a").rpartition(".")[2] for path in added} == {"dense"}
     assert len(added) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "told"),
+    [("phi-3-mini", "q,v,down", True), ("phi-3-mini", "down", False), ("qwen2-7b", "q", False)],
+)
+def test_adapters_of_layers_that_files_hold_as_one_are_told(name, words, told):
+    """Of Phi-3's one layer of queries, keys and values PEFT makes one adapter."""
+    lines = str(sc.job(name, train=f"lora:r=8,{words}").memory())
+    assert ("q, k, v have an adapter each" in lines) is told
+    note = count(name, train=f"lora:r=8,{words}")["note"] or ""
+    assert ("q, k, v have an adapter each" in note) is told
