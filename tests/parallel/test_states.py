@@ -26,7 +26,7 @@ STATES = {  # bytes of an element, and the level of ZeRO from which ranks keep a
 STRATEGIES = ("dp=4", "dp=4,zero=1", "dp=4,zero=2", "dp=4,zero=3", "replicas=2,dp=2,zero=3")
 KINDS = {  # weights that are never trained, as PyTorch makes them
     "glm/a": 0,
-    "mixtral/seen": 0,
+    "granitemoe/a": 0,
     "glm4_moe_lite/a": 0,
     "bart/a": 0,
     "dinov2/a": 0,
