@@ -8,12 +8,12 @@ the lists are read, and a module is loaded with the first of its names.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 _VERSION = "1.14."
@@ -24,13 +24,15 @@ _PACKAGES = frozenset(
         f"sympy.{name}"
         for name in (
             *("assumptions", "calculus", "concrete", "discrete", "functions", "integrals", "logic"),
-            *("matrices", "ntheory", "polys", "polys.domains", "polys.matrices"),
-            *("polys.numberfields", "printing", "series", "simplify", "solvers", "strategies"),
-            *("tensor", "tensor.array", "utilities"),
+            *("matrices", "matrices.expressions", "ntheory", "polys", "polys.domains"),
+            *("polys.matrices", "polys.numberfields", "printing", "series", "simplify", "solvers"),
+            *("strategies", "tensor", "tensor.array", "utilities"),
         )
     ]
 )
 """Those whose modules can be loaded in any order, once the core and sets are."""
+_MATRICES = "sympy.matrices.expressions"
+"""Whose modules load together or not at all; every product looks for a class of theirs."""
 
 
 def load_by_name() -> None:
@@ -47,6 +49,12 @@ class _Finder:
         cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return where a package is, and that its modules wait."""
+        package = sys.modules.get(name.rpartition(".")[0])
+        if isinstance(package, _Package) and package.__name__ == _MATRICES:
+            package.load()
+            if name in sys.modules:  # Python takes its own specification, and would load it anew
+                sys.modules[name].__spec__ = ModuleSpec(name, _Loaded())  # type: ignore[arg-type]  # a loader
+                return sys.modules[name].__spec__
         if name not in _PACKAGES:
             return None
         spec = PathFinder.find_spec(name, path, target)
@@ -77,6 +85,17 @@ class _Waiting:
             import_module("sympy.sets")
 
 
+class _Loaded:
+    """Loads a module that its package has loaded."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module."""
+        return sys.modules[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing more."""
+
+
 class _Package(ModuleType):
     """A package whose names are loaded when they are asked for."""
 
@@ -85,7 +104,11 @@ class _Package(ModuleType):
         if name.startswith("__") and name not in ("__all__", "__version__"):
             raise AttributeError(name)
         own = self.__dict__
-        if name in self._homes:
+        if name in self._homes and self.__name__ == _MATRICES:
+            if _sum_asks():
+                return _NoExpression
+            self.load()
+        elif name in self._homes:
             home, original = self._homes[name]
             own[name] = getattr(import_module(home, self.__name__), original)
         elif PathFinder.find_spec(f"{self.__name__}.{name}", self.__path__):
@@ -93,12 +116,16 @@ class _Package(ModuleType):
         elif name == "SYMPY_DEBUG":  # a module that is only half loaded asks for it
             own[name] = False
         else:
-            self.__class__ = ModuleType  # type: ignore[assignment]  # all of it, as it is
-            own["__spec__"].loader_state.exec_module(self)
+            self.load()
         try:
             return own[name]
         except KeyError:
             raise AttributeError(name) from None
+
+    def load(self) -> None:
+        """Load all of it, as it is."""
+        self.__class__ = ModuleType  # type: ignore[assignment]  # it waits no more
+        self.__dict__["__spec__"].loader_state.exec_module(self)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Keep a function's name from its module, as in `sympy.simplify.simplify`."""
@@ -134,30 +161,52 @@ def _names(text: str) -> dict[str, tuple[str, str]]:
     return homes
 
 
-class _Tensors(ModuleType):
-    """SymPy's tensors before they are loaded."""
+class _Unasked(ModuleType):
+    """A module of SymPy's that nothing but sums and products has asked for."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a module holds
-        """Return what no expression is to a sum of SymPy's; to others what the module holds."""
+        """Return what no expression is to sums and products; to others what the module holds."""
         if name.startswith("__"):
             raise AttributeError(name)
-        if sys._getframe(1).f_globals.get("__name__") == "sympy.core.add":  # noqa: SLF001 - who asks
-            return _NoTensor
+        if _sum_asks():
+            return _NoExpression
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         return getattr(import_module(self.__name__), name)
 
 
-class _NoTensor:
-    """What no expression is."""
+class _NoExpression:
+    """What no expression is, as that class is not loaded which it would be made of."""
 
 
-def without_tensors() -> None:
-    """Let SymPy add without tensors, which its first sum would load, until anything else asks.
+def _sum_asks() -> bool:
+    """Whether a sum or a product asks for a class, to which it compares its terms."""
+    frame: FrameType | None = sys._getframe(2)  # noqa: SLF001 - who asks
+    while frame and frame.f_globals.get("__name__") == "importlib._bootstrap":
+        frame = frame.f_back
+    return frame is not None and frame.f_globals["__name__"] in ("sympy.core.add", "sympy.core.mul")
 
-    They bring along groups of permutations, which take a fifth of the time of SymPy's import.
+
+def prepare() -> None:
+    """Let SymPy add, multiply and take powers of numbers without what these would load first.
+
+    Sums and products look for tensors, whose groups of permutations take a fifth of the time of
+    SymPy's import, and for bounds of accumulation. The sign of a number is asked of its value as a
+    decimal, which loads sums, integrals and series.
     """
-    name = "sympy.tensor.tensor"
-    if name not in sys.modules:
-        tensors = sys.modules[name] = _Tensors(name)
-        setattr(import_module("sympy.tensor"), "tensor", tensors)  # noqa: B010 - a module
+    for name in ("sympy.calculus.accumulationbounds", "sympy.tensor.tensor"):
+        if name not in sys.modules:
+            package, _, own = name.rpartition(".")
+            module = sys.modules[name] = _Unasked(name)
+            setattr(import_module(package), own, module)
+    classes = [import_module("sympy.core.numbers").Rational]
+    for one in classes:
+        classes += one.__subclasses__()
+        vars(one).get("_prop_handler", {}).update(_SIGNS)  # SymPy's rules of a class
+
+
+_SIGNS: dict[str, Callable[[Any], bool]] = {
+    "extended_positive": lambda number: number.p > 0,
+    "extended_negative": lambda number: number.p < 0,
+}
+"""Signs of rational numbers, by the numerator."""

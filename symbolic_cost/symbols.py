@@ -15,10 +15,10 @@ from sympy import Expr, Function, Integer, Rational, Symbol, nan, zoo
 
 from symbolic_cost.algebra import OnTerms
 from symbolic_cost.errors import InputError, looked_up, quote
-from symbolic_cost.lazy_sympy import without_tensors
+from symbolic_cost.lazy_sympy import prepare
 from symbolic_cost.records import dataclass
 
-without_tensors()
+prepare()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,46 @@ print(*(name for name in sys.modules if name.startswith("sympy.")))
     assert not {"sympy.plotting", "sympy.geometry", "sympy.solvers.solvers"} & set(loaded)
 
 
+def test_a_count_loads_no_matrices_series_or_integrals(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYMBOLIC_COST_CACHE", str(tmp_path))
+    script = """
+import sys
+from symbolic_cost.lazy_sympy import load_by_name
+load_by_name()
+from symbolic_cost.cli import main
+from contextlib import suppress
+with suppress(SystemExit):
+    main(["count", "llama-3-8b"])
+print(*(name for name in sys.modules if name.startswith("sympy.")))
+"""
+    loaded = _run(script).splitlines()[-1].split()
+    assert "sympy.core.mul" in loaded
+    heavy = ("matrices.matrixbase", "integrals.integrals", "series.order", "simplify.simplify")
+    assert not {f"sympy.{name}" for name in heavy} & set(loaded)
+
+
+@pytest.mark.parametrize("way", ["whole", "by name"])
+def test_sums_products_and_signs_are_sympys_own(way):
+    script = """
+import sys
+from symbolic_cost.lazy_sympy import load_by_name, prepare
+if sys.argv[1] == "by name":
+    load_by_name()
+if sys.argv[1] != "plain":
+    prepare()
+from sympy import Symbol
+x = 2 * (Symbol("x") + 1) / 2  # before anything else is loaded
+import sympy.matrices.expressions.transpose as module
+from sympy import *
+A, bounds, array = MatrixSymbol("A", 2, 2), AccumBounds(1, 2), Array([[1, x], [x, 3]])
+for number in (S("-2/3"), S("7/2"), S(0), S(5), S(-5), S(1), S(-1), S.Half, oo, -oo, S("0.5"), pi):
+    print(number.is_extended_positive, number.is_extended_negative, number.is_nonnegative)
+print(x * A + 2 * A, A + A, (3 + x) * bounds, bounds - 2 * bounds, (1 - sqrt(2)).is_negative)
+print(tensorcontraction(array, (0, 1)), module.Transpose is Transpose, Transpose(A * A))
+"""
+    assert _run(script, way) == _run(script, "plain")
+
+
 def test_a_star_and_names_that_there_are_not():
     script = """
 from symbolic_cost.lazy_sympy import load_by_name
