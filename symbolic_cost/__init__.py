@@ -27,7 +27,7 @@ _HOMES = {
     "symbolic_cost.ops.view": ("split", "view"),
     "symbolic_cost.models.catalog": ("model",),
     "symbolic_cost.models.config": ("from_config",),
-    "symbolic_cost.jobs.launch_files": ("count",),
+    "symbolic_cost.jobs.counts": ("count",),
     "symbolic_cost.models.traced.export": ("trace",),
     "symbolic_cost.models.decoders.gpt": ("GPT",),
     "symbolic_cost.models.token_flop.per_token": ("flops_per_token",),

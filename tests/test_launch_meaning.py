@@ -6,7 +6,8 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.errors import InputError
-from symbolic_cost.importers.launch import is_launch_file, recipe
+from symbolic_cost.importers.files import is_launch_file
+from symbolic_cost.importers.launch import recipe
 from symbolic_cost.importers.script import entries as script_entries
 from symbolic_cost.importers.tree import entries
 

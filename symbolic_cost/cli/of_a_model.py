@@ -277,7 +277,7 @@ def count(
     A model that sees images counts them with the tokens that they take, here 576 of 1024:
     symbolic-cost count llava.json --image-tokens 576
     """
-    from symbolic_cost.jobs.launch_files import count, counted_length
+    from symbolic_cost.jobs.counts import count, counted_length
 
     seq = counted_length(config) if seq is None else seq
     counts = count(config, batch, seq, conventions, **more)
@@ -286,7 +286,7 @@ def count(
 
         out.text(json.dumps(counts, indent=1))
         return
-    from symbolic_cost.cli.sheets.models import count_sheet
+    from symbolic_cost.cli.sheets.counts import count_sheet
 
     out.sheet(count_sheet(config, counts, batch, seq, conventions))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.importers import script, tree
+from symbolic_cost.importers.files import SCRIPTS
 from symbolic_cost.importers.formats import (
     DEEPSPEED,
     MEGATRON,
@@ -33,7 +34,6 @@ from symbolic_cost.records import dataclass
 _SHARDING = (("dp", None), ("cp", 1))
 """Degrees of torchtitan whose ranks keep shards, with what they are where nothing is said."""
 
-_SCRIPTS = (".sh", ".bash", ".slurm", ".sbatch")
 _OFF = (None, False, 0, "", "none", "null", "no", "false", "False", "None", "auto")
 _SWITCHED_ON = (True, "REDUCE_SCATTER", "reduce_scatter")
 _FROM_TRUTH: Mapping[str, Any] = {"degrees.zero": 1, "run.recompute": "selective"}
@@ -70,24 +70,9 @@ def recipe(*paths: str | Path) -> Recipe:
     return draft.recipe()
 
 
-def is_launch_file(path: str | Path) -> bool:
-    """Tell whether a path names a launch file: a script, a YAML file, or JSON of a known format."""
-    file = Path(path)
-    if file.suffix in (*_SCRIPTS, ".yaml", ".yml", ".toml"):
-        return True
-    if file.suffix != ".json":
-        return False
-    try:
-        keys = set(tree.keys(read_text(file, LARGEST_FILE, file.name), file.name))
-    except InputError:
-        return False  # told by who reads it as a config.json
-    own = keys.isdisjoint(("architectures", "_class_name"))  # of a model alone: a Mask2Former
-    return own and any(not keys.isdisjoint(known.marks) for known in TREES)
-
-
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:
     text = read_text(path, LARGEST_FILE, path.name)
-    if path.suffix in _SCRIPTS or text.startswith("#!"):
+    if path.suffix in SCRIPTS or text.startswith("#!"):
         check_quotes(text, path.name)
         return recognised(path.name, script.entries(text, path), (MEGATRON,))
     published = (PUBLISHED,) if path.suffix == ".json" else ()  # others may name a class so

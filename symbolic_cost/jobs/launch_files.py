@@ -1,4 +1,4 @@
-"""Jobs and counts of launch files: what the file says of a run, where the user says nothing."""
+"""Jobs of launch files: what the file says of a run, where the user says nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.shape import TRAINING, Shape
 from symbolic_cost.ops.graph import Model
@@ -229,7 +228,7 @@ def launched(model: object) -> Launched | None:
         return model
     if not isinstance(model, str) or not Path(model).suffix:
         return None
-    from symbolic_cost.importers.launch import is_launch_file
+    from symbolic_cost.importers.files import is_launch_file
 
     return Launched(model) if is_launch_file(model) else None
 
@@ -241,46 +240,6 @@ def strategy_of_file(model: str) -> str:
         return "" if file is None else file.recipe.strategy
     except InputError:  # told by who makes the job
         return ""
-
-
-def counted_length(source: object) -> int:
-    """Return the tokens of a sequence of a launch file; those that are counted without one."""
-    file = launched(str(source) if isinstance(source, Path) else source)
-    own = None if file is None else file.recipe.run.get("sequence")
-    return _COUNTED if own is None else int(own)
-
-
-_COUNTED = 1024
-
-
-def count(
-    source: str | Path | Mapping[str, Any],
-    batch: int = 1,
-    seq: int | None = None,
-    conventions: str | Conventions = "torch-flop-counter",
-    image_tokens: int = 0,
-    *,
-    train: str = "all",
-) -> dict[str, int | str | None]:
-    """Count a model; see `symbolic_cost.models.count.count`.
-
-    Args:
-        source: a config.json, the mapping that it holds, a launch file, or the name of a model.
-        batch: sequences.
-        seq: tokens of each sequence; those of a launch file or 1024 unless given.
-        conventions: of counting, or the name of a preset.
-        image_tokens: of each sequence, those that stand for images.
-        train: which weights are trained.
-
-    Raises:
-        InputError: every problem of the configuration, or a batch or length that is no count.
-    """
-    from symbolic_cost.models import count as counts
-
-    file = launched(str(source) if isinstance(source, Path) else source)
-    config = source if file is None else file.recipe.config
-    seq = counted_length(source) if seq is None else seq
-    return counts.count(config, batch, seq, conventions, image_tokens, train=train)
 
 
 def _policy(names: Mapping[str, tuple[object, ...]], word: object, what: str) -> str:
