@@ -224,6 +224,19 @@ def test_ones_of_a_norm_without_weights_are_no_parameters(kind, count, path):
     assert totals(read.model, {"b": 2, "l": 5})[0] == count
 
 
+@pytest.mark.parametrize(("kind", "told"), [("PARAMETER", 1), ("", 0)])
+def test_a_table_that_the_exporter_computed_is_told(kind, told, path):
+    """As torch.onnx folds a buffer of integers, times its scale, into numbers."""
+    nodes = [node("MatMul", ["x", "w"], ["u"]), node("MatMul", ["u", "val_1"], ["y"])]
+    key = "pkg.torch.export.graph_signature.InputSpec.kind"
+    w = tensor("w", (8, 6), 11) + (field(16, field(1, key) + field(2, kind)) if kind else b"")
+    tensors = [w, tensor("val_1", (6, 2), 11, range(12))]
+    read = traced(path(model(nodes, tensors, [shape("x", ("n", "s", 8), 11)])))
+    assert totals(read.model, {"b": 2, "l": 5})[0] == 60
+    said = "12 parameters are numbers that the exporter computed, from parameters or from buffers"
+    assert len([note for note in read.notes if note.startswith(f"{said}: val_1")]) == told
+
+
 def test_factors_of_a_resized_map_are_no_parameters(path):
     """As torch.onnx writes F.interpolate(conv(x), scale_factor=2)."""
     nodes = [node("Conv", ["x", "w"], ["u"]), node("Resize", ["u", "", "val_0"], ["y"])]

@@ -28,7 +28,12 @@ from symbolic_cost.models.traced.onnx.sizes import (
     as_integer,
     evaluated,
 )
-from symbolic_cost.models.traced.onnx.weights import copies, parameter_names, weights_of
+from symbolic_cost.models.traced.onnx.weights import (
+    copies,
+    note_computed,
+    parameter_names,
+    weights_of,
+)
 from symbolic_cost.models.traced.shapes import dynamic
 
 Meaning: TypeAlias = "Callable[[Reading, Call], None]"
@@ -80,6 +85,7 @@ class Reading:
             target = "aten.t" if flip else "aten.alias"
             self.emit(target, {"self": Name(own)}, self.values[name].sizes)
             del self._names[name]
+        note_computed(file, self._names, self.notes)
         self.dims, self._symbols = self._dynamic()
         for name, shape in file.inputs.items():
             self.values[name] = Value(

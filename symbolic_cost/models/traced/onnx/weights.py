@@ -131,6 +131,22 @@ def _note_folded(file: OnnxFile, sure: set[str], notes: Counter[str], *, told: b
         ] += 1
 
 
+def note_computed(file: OnnxFile, names: Collection[str], notes: Counter[str]) -> None:
+    """Note what an exporter computed and an op takes as a parameter, where it tells these apart.
+
+    It may be a parameter that it turned or scaled, or a buffer: a table of integers as numbers.
+    """
+    told = any(one.kind for one in file.stored.values())
+    computed = [name for name in names if told and not file.stored[name].kind]
+    if computed:
+        count = sum(file.stored[name].count for name in computed)
+        said = ", ".join(computed[:_MOST_TOLD]) + (" ..." if len(computed) > _MOST_TOLD else "")
+        notes[
+            f"{count} parameters are numbers that the exporter computed, from parameters or from "
+            f"buffers: {said}"
+        ] = len(computed)
+
+
 def _mask(one: Stored) -> bool:
     return len(one.dims) >= len(_MATRIX) and 0 < _distinct(one) <= len(_MATRIX)
 
