@@ -1,7 +1,7 @@
 # make demo      derive and print the transformer tables
 # make test      run the tests but for the slow ones
-# make test-all  run the slow ones as well: every family, strategy, fault and bad line; a third of
-#                the slow ones alone: make test-slow PART=1/3
+# make test-all  run the slow ones as well: every family, strategy, fault and bad line; a sixth of
+#                the slow ones alone: make test-slow PART=1/6
 # make check     lint, formatting and types
 # make reports   write the reports anew, from what is fitted where rows were measured
 # make lifted    compare families with exported graphs: reports/lifted/, half a minute a family
