@@ -48,7 +48,14 @@ for package in PACKAGES:
     return _run(script.replace("PACKAGES", repr(sorted(_PACKAGES)))).split()
 
 
-@pytest.mark.parametrize("order", ["forward", "backward", "inside out"])
+@pytest.mark.parametrize(
+    "order",
+    [
+        pytest.param("forward", marks=pytest.mark.slow),
+        pytest.param("backward", marks=pytest.mark.slow),
+        "inside out",
+    ],
+)
 def test_every_name_is_sympys_own(places, order):
     ways = {"forward": places, "backward": places[::-1]}
     ordered = ways.get(order) or sorted(places, key=lambda place: (-place.count("."), place[::-1]))

@@ -40,6 +40,7 @@ def test_peaks_of_mixtures(model):
     assert max(found.values()) <= 0.055
 
 
+@pytest.mark.slow
 def test_the_mean_over_dense_models():
     every = [own for model in DENSE for own in errors(model).values()]
     assert sum(every) / len(every) <= 0.002

@@ -28,7 +28,7 @@ ENTRIES = {
 }
 PUBLIC = json.loads((GOLDEN / "public_configs.json").read_text(encoding="utf-8"))
 REFUSED = GOLDEN / "popular_refused.txt"
-FEW = sorted(ENTRIES)[::12]
+FEW = sorted(ENTRIES)[::24]
 
 
 def config_of(name):

@@ -174,7 +174,7 @@ def test_bytes_are_those_that_compressed_tensors_writes(entry):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if number % 20 == 3 else pytest.mark.slow)
+        pytest.param(name, marks=() if number % 60 == 3 else pytest.mark.slow)
         for number, name in enumerate(STORED)
     ],
 )

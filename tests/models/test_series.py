@@ -61,9 +61,9 @@ def test_patches_beyond_the_context_are_said():
 @pytest.mark.parametrize(
     ("name", "strategy"),
     [
-        (name, strategy)
-        for name in SMALL
-        for strategy in ("tp=2", "cp=2", "ulysses=2")
+        pytest.param(name, strategy, marks=() if (number + way) % 3 == 0 else pytest.mark.slow)
+        for number, name in enumerate(SMALL)
+        for way, strategy in enumerate(("tp=2", "cp=2", "ulysses=2"))
         if strategy not in REFUSED.get(name.partition("/")[0], ())
     ],
 )

@@ -69,6 +69,7 @@ def off(place, stage):
     return float(most) / TRUTH["runs"][place][stage]["passes"] - 1
 
 
+@pytest.mark.slow
 def test_peaks_where_weights_stay_whole():
     """The last stage keeps its logits until their backward is done, which is not counted."""
     errors = [abs(off(*pair)) for pair in WHOLE]

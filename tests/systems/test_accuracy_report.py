@@ -36,6 +36,7 @@ def test_korthikanti(made):
     assert found.largest <= 0.08
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "mean"),
     [

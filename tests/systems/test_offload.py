@@ -34,7 +34,14 @@ def crossings(quantity, microbatches):
     "strategy", [pytest.param("tp=2,sp,dp=4,zero=1", marks=pytest.mark.slow), "tp=2,dp=2,zero=3"]
 )
 @pytest.mark.parametrize(
-    "quantity", ["saved", "weight", "weight_gradient", "master_weight", "optimizer"]
+    "quantity",
+    [
+        *("saved", "optimizer"),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("weight", "weight_gradient", "master_weight")
+        ),
+    ],
 )
 def test_the_step_grows_by_the_bytes_over_the_link(quantity, strategy):
     """Without pipeline one microbatch is alive at a time: what memory holds is what crosses."""
