@@ -86,6 +86,7 @@ COMMANDS = {
         f"symbolic-cost {line}": ("-m", "symbolic_cost", *line.split())
         for line in (
             "--help",
+            "count llama-3-8b",
             "time gpt3-175b --system a100-80gb --strategy tp=8,sp,pp=8 --set M=64",
             "memory gpt3-175b --strategy tp=8,sp,pp=8,dp=8,zero=1",
             "comm gpt3-175b --strategy tp=8,sp,pp=8,dp=8",
