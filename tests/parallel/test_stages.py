@@ -1,5 +1,7 @@
 """Stages of a pipeline, for one model of every family."""
 
+from collections import Counter
+
 import pytest
 from sympy import cancel, expand
 
@@ -277,3 +279,36 @@ def test_a_mean_of_blocks_that_lead_is_told(strategy, leading, told):
     job = sc.job("deepseek-v3", strategy, {"n_layers": layers, "n_dense": leading})
     mean = "stages between the first and the last hold the same share of dense.block"
     assert (mean in " ".join(str(job.table()).split())) is told
+
+
+def _on_all_stages(model, quantity, stages, **numbers):
+    """What of a quantity all stages have together beside the whole model, by op and tensor."""
+    found = Counter()
+    times = {"first": 1, "middle": stages - 2, "last": 1}
+    jobs = {name: sc.job(model, f"pp={stages}", numbers, stage=name) for name in times}
+    counted = [(jobs[name], number) for name, number in times.items()]
+    for job, number in ((sc.job(model, "", numbers), -1), *counted):
+        for row in job.rows.select(quantity, where=lambda row: row.collective is None):
+            found[row.path, row.tensor] += number * job.value(row.total)
+    lines = str(jobs["first"].table()).replace("\n", " ").split("pipeline: ")[1:]
+    return {key: more for key, more in found.items() if more}, " ".join(lines)
+
+
+@pytest.mark.slow
+def test_what_stages_have_beside_the_model_is_told():
+    """WavLM's gates multiply biases by distance, which every stage makes and keeps for itself.
+
+    Of 320 distances in 4 heads, of 255 positions each, three stages have twice more than one rank.
+    """
+    pairs = 4 * 255 * 255
+    more = {
+        "parameter": {("position.bias", "bias.table"): 320 * 4},
+        "flop": {("position.bias", ""): pairs},
+        "saved": {("block.attention.gated", "position"): 2 * pairs},
+    }
+    model = imported(TRUTH["wavlm/wavlm0"]["config"]).model
+    for quantity, own in more.items():
+        found, told = _on_all_stages(model, quantity, 3, b=1, n_layers=6, l=32)
+        assert found == {key: 2 * one for key, one in own.items()}
+    assert "every stage computes position" in told
+    assert "every stage keeps position" in told
