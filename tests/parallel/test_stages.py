@@ -216,6 +216,39 @@ def test_stages_together_do_the_work_of_the_model(schedule, layout):
         assert jobs["first"].total("params") == jobs["last"].total("params")
 
 
+@pytest.mark.parametrize(("precision", "size"), [("bf16-mixed", 4), ("bf16-accelerate", 2)])
+def test_both_copies_of_a_stage_add_up_gradients_as_they_move(precision, size):
+    """GPT-2's 12 blocks, two times 3 on an end, and both of what stands at the model's ends.
+
+    A block has 12 e^2 + 13 e weights, the tables 50257 + 1024 rows of e, the last norm 2 e.
+    """
+    e = 768
+    job = sc.job(
+        "gpt2", "pp=4", {"b": 1, "l": 64, "M": 8}, schedule="dualpipe", precision=precision
+    )
+    rows = job.rows.select("communication", where=lambda row: row.tensor == "copies")
+    held = 6 * (12 * e * e + 13 * e) + (50257 + 1024) * e + 2 * e
+    assert [job.value(row.collective.message) for row in rows] == [size * held]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sent"),
+    [
+        ("tp=2,pp=2", {"send-receive": 64 * 768, "all-gather": 2 * 64 * 768}),
+        ("tp=2,sp,pp=2", {"send-receive": 64 * 768}),
+    ],
+)
+def test_stages_send_each_rank_s_part_once(strategy, sent):
+    """64 positions of 768 in two bytes: half from each of two ranks, gathered there.
+
+    Positions that are split already are sent as they are. Source: narayanan-2021, section 4.1.
+    """
+    job = sc.job("gpt2", strategy, {"b": 1, "l": 64}, scattered=True)
+    rows = job.communication().rows.select("communication", where=lambda row: not row.per_step)
+    moves = [row.collective for row in rows if row.origin == "pipeline"]
+    assert {move.kind: job.value(move.message) for move in moves} == sent
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpipe", "zb-v", "dualpipe"])
 def test_one_stage_has_no_schedule(name):
