@@ -21,7 +21,7 @@ from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.program.lowering import lowered
 from symbolic_cost.records import dataclass
-from symbolic_cost.symbols import GLOSSARY, WORDS, exact, v
+from symbolic_cost.symbols import GLOSSARY, WORDS, v
 
 WORDED = (
     *("system", "conventions", "recompute", "precision", "optimizer", "schedule", "offload"),
@@ -169,8 +169,7 @@ def _check_words(job: Job, name: str, taken: tuple[Value, ...], problems: Proble
 def _sizes(job: Job) -> set[str]:
     """Return the symbols of a model's sizes, and those of a machine's rates if it has any."""
     model = job.model
-    exprs = [*(model.sizes[a] for a in model.axis_names), *(p.repeat for p in model.parts)]
-    used = {symbol.name for expr in exprs for symbol in exact(expr).free_symbols}
+    used = {symbol.name for symbol in model.read_symbols}
     rates = RATES if job.machine is not None and job.machine.name == "symbolic" else ()
     return used | set(model.bindings) | set(rates)
 

@@ -111,9 +111,7 @@ _SIZES: Recent[tuple[Model, set[str]]] = Recent(8)
 
 
 def _symbols(model: Model) -> set[str]:
-    used = (model.sizes[axis] for axis in model.axis_names)
-    exprs = [*used, *(part.repeat for part in model.parts)]
-    return {symbol.name for expr in exprs for symbol in expr.free_symbols} | set(model.bindings)
+    return {symbol.name for symbol in model.read_symbols} | set(model.bindings)
 
 
 def _unread(name: str, model: Model, accepted: set[str]) -> str:

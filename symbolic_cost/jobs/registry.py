@@ -25,11 +25,15 @@ from symbolic_cost.errors import InputError, SymbolicCostError, quote
 from symbolic_cost.models.catalog import CATALOG, Preset
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.catalogue import STRATEGIES, Entry
+from symbolic_cost.records import replace
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.records import REGISTERED, machine_names
 
 GROUP = "symbolic_cost.plugins"
 """Group of the entry points that are loaded by the command line."""
+
+_OWN = "registered"
+"""Source of what a user's file defines and gives none to."""
 
 ThingT = TypeVar("ThingT")
 
@@ -53,7 +57,8 @@ def register_model(
     Raises:
         InputError: the name is taken; once it is asked for, that no Model is built.
     """
-    _add("model", CATALOG, name, Preset(name, name, lambda _: build(), dict(bindings or {})))
+    own = dict(bindings or {})
+    _add("model", CATALOG, name, Preset(name, name, lambda _: build(), own, source=_OWN))
 
 
 def register_strategy(name: str, entry: Entry) -> None:
@@ -62,7 +67,8 @@ def register_strategy(name: str, entry: Entry) -> None:
     Raises:
         InputError: the name is taken.
     """
-    _add("strategy", STRATEGIES, name, entry)
+    own = replace(entry, source=_OWN) if entry.source == "definition" else entry
+    _add("strategy", STRATEGIES, name, own)
 
 
 def register_conventions(conventions: Conventions) -> None:

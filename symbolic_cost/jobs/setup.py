@@ -33,6 +33,7 @@ from symbolic_cost.parallel.layout import AUTO
 from symbolic_cost.parallel.memory import Memory, Training
 from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.orders import Stage
+from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import unread_chunks
 from symbolic_cost.parallel.stages import block_count
 from symbolic_cost.parallel.strategy import Strategy
@@ -188,6 +189,11 @@ class Setup(NotebookTable):
         return replace(trained, layout="uneven" if known and blocks % slots != 0 else "even")
 
     @cached_property
+    def pipeline(self) -> Pipeline:
+        """How stages share the blocks, and how they send."""
+        return replace(self.trained.pipeline, scattered=self.methods.scattered)
+
+    @cached_property
     def global_model(self) -> Model:
         """The model on the microbatches of all data-parallel ranks."""
         return on_every_rank(self.running.model, self.placed)
@@ -195,9 +201,8 @@ class Setup(NotebookTable):
     @cached_property
     def divided(self) -> Divided:
         """The model on the ranks of the mesh, degrees as symbols."""
-        trained = self.trained
-        units = trained.software.units
-        return Divided(self.global_model, self.placed, self.counting, trained.pipeline, ends=units)
+        units = self.trained.software.units
+        return Divided(self.global_model, self.placed, self.counting, self.pipeline, ends=units)
 
     @property
     def share(self) -> Model:
@@ -268,7 +273,7 @@ class Setup(NotebookTable):
             self.counting,
             self.training.recompute,
             microbatches=self.training.microbatches,
-            pipeline=self.trained.pipeline,
+            pipeline=self.pipeline,
         )
 
     @cached_property

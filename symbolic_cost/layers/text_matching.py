@@ -5,6 +5,7 @@ Axes: as the trail makes them; v rows of a table, b_all all images of a batch.
 
 from sympy import Expr
 
+from symbolic_cost.axes import Axis, Role
 from symbolic_cost.layers.conv import Maps, Trail, under
 from symbolic_cost.layers.maps import Mix
 from symbolic_cost.ops.declare import einsum, lookup, norm, softmax, unread, view
@@ -66,6 +67,7 @@ class Compared:
     def declare(self, name: str, trail: Trail) -> None:
         (batch, _), text = trail.at.axes, trail.aside[self.title]
         every = trail.new_axis("n", trail.sizes[batch])
+        trail.roles[every] = Axis(every, Role.BATCH, "all")
         others = Maps(f"{name}.others", (every, text.axes[1]))
         pattern = f"{text}, {others} -> {name}[{batch} {every}]"
         view_of = view(others.tensor, f"{trail.at} -> {others}")

@@ -110,6 +110,19 @@ class Model(NotebookTable):
         exprs = (*self.sizes.values(), *(part.repeat for part in self.parts))
         return frozenset(symbol for expr in exprs for symbol in expr.free_symbols)
 
+    @cached_property
+    def read_symbols(self) -> frozenset[Symbol]:
+        """Symbols that a cost may have: of the axes that ops run over or name, and repetitions.
+
+        The keys that a query sees at most, as in a window, are an axis that no op runs over.
+        """
+        stages = (one for part in self.parts for op in part.ops for one in op.stages)
+        named = (getattr(one, name) for one in stages for name in one.axis_fields)
+        seen = {one for one in named if isinstance(one, str) and one in self.sizes}
+        used = [self.sizes[axis] for axis in (*self.axis_names, *seen)]
+        exprs = (*used, *(part.repeat for part in self.parts))
+        return frozenset(symbol for expr in exprs for symbol in expr.free_symbols)
+
     @property
     def axis_names(self) -> tuple[str, ...]:
         """Every axis of every op once."""

@@ -236,7 +236,7 @@ class Strategy(NotebookTable):
             if places and (missing or not model.placed(*places)):
                 problems.append(_lacking(name, model, missing or places))
             for mesh, group in entry.places.items():
-                for axis in model.placed(*group):
+                for axis in dict.fromkeys(model.placed(*group)):  # places may overlap
                     if axis.name in model.unseen:
                         continue
                     outer = axes.get(axis.name, ())

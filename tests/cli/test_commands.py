@@ -1,6 +1,7 @@
 """The commands of the README, their formats, and what they print."""
 
 import csv
+import inspect
 import io
 import json
 
@@ -339,3 +340,29 @@ def test_a_derivation_of_a_launch_file_has_its_recomputation(tmp_path):
     derived = sc.derive(run_file, "saved")
     assert derived.about.run.training == sc.job(run_file).training
     assert derived.about.run.training.recompute.name == "selective"
+
+
+@pytest.mark.slow
+def test_few_modules_lie_between_a_command_and_its_collectives(monkeypatch):
+    """From the command to what books a row: who follows a strategy reads at most eight modules.
+
+    The door of the command line (`cli`, `cli.door`, `cli.options`) passes words on and is above.
+    """
+    from symbolic_cost.ledger import Collective
+
+    ways, made = set(), Collective.__init__
+
+    def noted(self, *args, **named):
+        frames, frame = [], inspect.currentframe()
+        while frame is not None:
+            frames.append(frame.f_globals["__name__"])
+            frame = frame.f_back
+        own = [name for name in reversed(frames) if name.startswith("symbolic_cost.")]
+        ways.add(tuple(dict.fromkeys(own[own.index("symbolic_cost.cli.of_a_model") :])))
+        made(self, *args, **named)
+
+    monkeypatch.setattr(Collective, "__init__", noted)
+    run("table gpt --strategy tp,sp,pp,dp,zero=3")
+    ends = {way[-1].removeprefix("symbolic_cost.") for way in ways}
+    assert {"ops.book", "parallel.sends"} <= ends
+    assert max(map(len, ways)) <= 8, ways

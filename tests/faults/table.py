@@ -23,6 +23,7 @@ STRATEGY = "tests/parallel/test_strategy.py"
 MEMORY = "tests/parallel/test_memory.py"
 SHARES = "tests/parallel/test_coverage.py::test_ranks_do_the_whole_and_what_is_named"
 COVERAGE = f"{SHARES}[gpt]"
+STAGES = "tests/parallel/test_stages.py"
 TORCH = "tests/models/test_torch_truth_decoders.py"
 SAVED = "tests/models/test_torch_saved_decoders.py"
 ENCODERS = "tests/models/test_encoders.py"
@@ -509,5 +510,42 @@ FAULTS = (
         'if (units or placed.whole) and ranks.degree("pp") != 1:',
         "if units or placed.whole:",
         (SHARDS,),
+    ),
+    # What stages hold and send beside the way of a microbatch, and what is trained side by side.
+    Fault(
+        "parallel/sends.py",
+        "share = sizes.moved(Element.WEIGHT_GRADIENT) / sizes.weight_gradient",
+        "share = Integer(1)",
+        (STAGES,),
+    ),
+    Fault(
+        "parallel/sends.py",
+        'yield Collective(CollectiveKind.SEND_RECEIVE, ("pp",), stages, size / parts)',
+        'yield Collective(CollectiveKind.SEND_RECEIVE, ("pp",), stages, size)',
+        (STAGES,),
+    ),
+    Fault(
+        "jobs/setup.py",
+        "return replace(self.trained.pipeline, scattered=self.methods.scattered)",
+        "return self.trained.pipeline",
+        (STAGES,),
+    ),
+    Fault(
+        "models/training.py",
+        "own = own.union(*plain)",
+        "own = own.union(*plain[:1])",
+        ("tests/models/test_trained.py",),
+    ),
+    Fault(
+        "models/positions.py",
+        "if least > rows - spare:",
+        "if least > rows:",
+        ("tests/models/test_positions.py",),
+    ),
+    Fault(
+        "models/nested/contrastive.py",
+        "b_all batch all",
+        "b_all whole",
+        ("tests/parallel/test_microbatch.py",),
     ),
 )

@@ -296,3 +296,14 @@ def test_rows_of_memory_refuse_numbers_that_do_not_divide():
     with pytest.raises(DivisibilityError, match=r"axis h \(12\) is not divisible by mesh axis tp"):
         sc.job("gpt2", "tp=5", {"b": 1}).memory_rows  # noqa: B018 - what refuses is asked for
     assert sc.job("gpt2", "tp").bind(tp=4).memory_rows.total("weight") != 0
+
+
+@pytest.mark.parametrize("name", ["mistral", "gemma2", "gpt_oss"])
+def test_a_window_is_a_number_to_give(name):
+    """No op runs over the keys that a query sees at most, and yet costs have their symbol."""
+    one, other = (
+        sc.job(name, "", {"l": 64, "W": width}, conventions="model-flop-causal")
+        for width in (16, 64)
+    )
+    assert one.total("flops_fwd") != other.total("flops_fwd")
+    assert "W" not in {symbol.name for symbol in one.total("flops_fwd").free_symbols}

@@ -1,5 +1,7 @@
 """What a user adds is found like the library's own: a model, a strategy, conventions."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -97,3 +99,27 @@ def test_a_function_that_builds_no_model_is_refused(tmp_path):
     result = CliRunner().invoke(main, ["--plugin", str(file), "table", "none"])
     assert result.exit_code == 2
     assert "model 'none': build returns None, no Model" in result.stderr
+
+
+def test_what_a_user_registers_is_not_said_to_be_the_library_s(tmp_path):
+    """Unless the entry gives a source of its own."""
+    sc.load_plugin(plugin(tmp_path, 4))
+    for words, name in ((["models"], "mine4"), (["strategies"], "inner4=w_own4")):
+        result = CliRunner().invoke(main, [*words, "--format", "json"])
+        rows = [row for row in json.loads(result.output)["records"] if name in row.values()]
+        assert [row["source"] for row in rows] == ["a file of yours"]
+
+
+def test_places_of_a_strategy_may_overlap():
+    """Every inner axis, and those of one copy: an axis of both is split once."""
+    wide = sc.register_symbol("w_over", "ranks")
+    places = (sc.At(sc.Role.INNER), sc.At(sc.Role.INNER, ("along",)))
+    sc.register_strategy("over", sc.Entry("inner", meshes={"over": wide}, places={"over": places}))
+    b, l, g = map(sc.symbols.symbol, ("b", "l", "f"))
+    ops = (
+        sc.einsum("along", "x[b l], *w[l g] -> p[b g]"),
+        sc.einsum("back", "p[b g], *w[g l] -> y[b l]"),
+    )
+    roles = sc.roles("b batch, l token query, g inner along")
+    mixer = sc.Model("mixer", (sc.Part("block", ops),), {"b": b, "l": l, "g": g}, axes=roles)
+    assert sc.job(mixer, "over=2", {"b": 3, "l": 8, "f": 10}).total("params") == 2 * 8 * 10 // 2

@@ -105,3 +105,22 @@ def test_a_configuration_is_no_launch_file(tmp_path):
     flop = count(ROWS["mask2former/swin"], 1, 1)["flops_fwd"]
     job = sc.job(str(path), "", {"b": 1}, conventions="torch-flop-counter", attention="eager")
     assert job.table().total("flop", phase="forward") == flop
+
+
+@pytest.mark.parametrize(
+    ("name", "elements"),
+    [
+        ("clipseg/complex", 14225),
+        ("clipseg/complex_patch", 13273),
+        ("clipseg/extract_layers", 10801),
+    ],
+)
+def test_a_tower_without_gradients_is_not_trained(name, elements):
+    """CLIPSeg runs CLIP under no_grad: its decoder alone has gradients and states.
+
+    Counted of CLIPSegForImageSegmentation after one backward pass (Transformers 5.24): weights that
+    have a gradient, none of them zero. All of them ask for one.
+    """
+    job = sc.job(sc.from_config(ROWS[name]), "", {"b": 2, "l": 8}, precision="fp32")
+    for quantity, size in (("weight_gradient", 4), ("optimizer", 8)):
+        assert job.value(job.memory_rows.total(quantity)) == size * elements

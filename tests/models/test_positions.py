@@ -39,8 +39,9 @@ def said(kind, length):
     return "learned positions: the table has" in ignored
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", MOST)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "opt" else pytest.mark.slow) for kind in MOST]
+)
 def test_the_first_position_without_a_row_is_said(kind):
     assert [said(kind, MOST[kind]), said(kind, MOST[kind] + 1)] == [False, True]
 

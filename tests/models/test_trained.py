@@ -182,6 +182,12 @@ def test_layers_of_an_unknown_order_are_refused():
         count(config, 1, 64, train="lora:r=2,attention.q")
 
 
+def test_several_parts_are_trained_side_by_side():
+    """GPT-2's 1024 positions of 768, and the scale and shift of its last norm; Adam has 8 bytes."""
+    job = sc.job("gpt2", "", {"b": 1}, train="head.norm+embedding.position", precision="bf16-mixed")
+    assert job.value(job.memory_rows.total("optimizer")) == 8 * (1024 * 768 + 2 * 768)
+
+
 def test_counts_say_what_is_trained():
     entry = TRUTH["entries"][1]
     counts = count(entry["config"], TRUTH["b"], TRUTH["l"], train=entry["learns"])

@@ -1,7 +1,10 @@
 """b is the microbatch of one rank, whatever ranks there are."""
 
+from collections import Counter
+
 import pytest
 
+import symbolic_cost as sc
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.catalog import model
@@ -10,6 +13,7 @@ from symbolic_cost.parallel.microbatch import on_every_rank
 from symbolic_cost.parallel.parsing import parse_strategy
 from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import b, e
+from tests.models.test_families_truth import TRUTH
 
 
 @pytest.mark.parametrize(
@@ -37,3 +41,30 @@ def test_expert_ranks_have_microbatches_too():
 def test_ranks_that_read_data_have_a_microbatch_each(text, times):
     spread = on_every_rank(GPT().model(), parse_strategy(text))
     assert (spread.sizes["b"], spread.sizes["e"]) == (times * b, e)
+
+
+def products(config, strategy, sequences):
+    """FLOP of products by op, with that many sequences on a rank."""
+    numbers = {"b": sequences, "l": 16}
+    job = sc.job(sc.from_config(config), strategy, numbers, conventions="model-flop")
+    rows = job.rows.select("flop", where=lambda row: row.collective is None)
+    found = Counter()
+    for row in rows:
+        found[row.path] += job.strategy.ranks * job.value(row.total)
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "siglip2/a",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("altclip/a", "aimv2/drawn-24", "clap/s0", "owlvit/a", "llava/a", "bart/a")
+        ),
+    ],
+)
+def test_ranks_with_a_half_each_do_what_one_does_with_all(name):
+    """Texts are compared with the images of all ranks: 8 with 8, as 4 on each rank with 8."""
+    config = TRUTH[name]["config"]
+    assert products(config, "dp=2", 4) == products(config, "", 8)

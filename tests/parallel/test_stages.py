@@ -1,5 +1,7 @@
 """Stages of a pipeline, for one model of every family."""
 
+from collections import Counter
+
 import pytest
 from sympy import cancel, expand
 
@@ -214,6 +216,39 @@ def test_stages_together_do_the_work_of_the_model(schedule, layout):
         assert jobs["first"].total("params") == jobs["last"].total("params")
 
 
+@pytest.mark.parametrize(("precision", "size"), [("bf16-mixed", 4), ("bf16-accelerate", 2)])
+def test_both_copies_of_a_stage_add_up_gradients_as_they_move(precision, size):
+    """GPT-2's 12 blocks, two times 3 on an end, and both of what stands at the model's ends.
+
+    A block has 12 e^2 + 13 e weights, the tables 50257 + 1024 rows of e, the last norm 2 e.
+    """
+    e = 768
+    job = sc.job(
+        "gpt2", "pp=4", {"b": 1, "l": 64, "M": 8}, schedule="dualpipe", precision=precision
+    )
+    rows = job.rows.select("communication", where=lambda row: row.tensor == "copies")
+    held = 6 * (12 * e * e + 13 * e) + (50257 + 1024) * e + 2 * e
+    assert [job.value(row.collective.message) for row in rows] == [size * held]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sent"),
+    [
+        ("tp=2,pp=2", {"send-receive": 64 * 768, "all-gather": 2 * 64 * 768}),
+        ("tp=2,sp,pp=2", {"send-receive": 64 * 768}),
+    ],
+)
+def test_stages_send_each_rank_s_part_once(strategy, sent):
+    """64 positions of 768 in two bytes: half from each of two ranks, gathered there.
+
+    Positions that are split already are sent as they are. Source: narayanan-2021, section 4.1.
+    """
+    job = sc.job("gpt2", strategy, {"b": 1, "l": 64}, scattered=True)
+    rows = job.communication().rows.select("communication", where=lambda row: not row.per_step)
+    moves = [row.collective for row in rows if row.origin == "pipeline"]
+    assert {move.kind: job.value(move.message) for move in moves} == sent
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpipe", "zb-v", "dualpipe"])
 def test_one_stage_has_no_schedule(name):
@@ -277,3 +312,36 @@ def test_a_mean_of_blocks_that_lead_is_told(strategy, leading, told):
     job = sc.job("deepseek-v3", strategy, {"n_layers": layers, "n_dense": leading})
     mean = "stages between the first and the last hold the same share of dense.block"
     assert (mean in " ".join(str(job.table()).split())) is told
+
+
+def _on_all_stages(model, quantity, stages, **numbers):
+    """What of a quantity all stages have together beside the whole model, by op and tensor."""
+    found = Counter()
+    times = {"first": 1, "middle": stages - 2, "last": 1}
+    jobs = {name: sc.job(model, f"pp={stages}", numbers, stage=name) for name in times}
+    counted = [(jobs[name], number) for name, number in times.items()]
+    for job, number in ((sc.job(model, "", numbers), -1), *counted):
+        for row in job.rows.select(quantity, where=lambda row: row.collective is None):
+            found[row.path, row.tensor] += number * job.value(row.total)
+    lines = str(jobs["first"].table()).replace("\n", " ").split("pipeline: ")[1:]
+    return {key: more for key, more in found.items() if more}, " ".join(lines)
+
+
+@pytest.mark.slow
+def test_what_stages_have_beside_the_model_is_told():
+    """WavLM's gates multiply biases by distance, which every stage makes and keeps for itself.
+
+    Of 320 distances in 4 heads, of 255 positions each, three stages have twice more than one rank.
+    """
+    pairs = 4 * 255 * 255
+    more = {
+        "parameter": {("position.bias", "bias.table"): 320 * 4},
+        "flop": {("position.bias", ""): pairs},
+        "saved": {("block.attention.gated", "position"): 2 * pairs},
+    }
+    model = imported(TRUTH["wavlm/wavlm0"]["config"]).model
+    for quantity, own in more.items():
+        found, told = _on_all_stages(model, quantity, 3, b=1, n_layers=6, l=32)
+        assert found == {key: 2 * one for key, one in own.items()}
+    assert "every stage computes position" in told
+    assert "every stage keeps position" in told

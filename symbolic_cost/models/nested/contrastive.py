@@ -20,7 +20,7 @@ from symbolic_cost.models.vision import config as vision_config
 from symbolic_cost.ops.declare import Model, Op, Part, Place, cross_entropy, einsum, stored, view
 from symbolic_cost.ops.part import retitled
 
-AXES = axes("w_p hidden, w_t hidden, b_all whole, n_s whole, one whole")
+AXES = axes("w_p hidden, w_t hidden, b_all batch all, n_s whole, one whole")
 
 _VISION = "vision"
 

@@ -34,7 +34,7 @@ from symbolic_cost.ops.unread import stored
 from symbolic_cost.ops.view import view
 from symbolic_cost.symbols import exact
 
-AXES = axes("w_p hidden, w_q hidden, b_all whole, n_s whole")
+AXES = axes("w_p hidden, w_q hidden, b_all batch all, n_s whole")
 
 
 def clap(fields: Fields, shape: Shape) -> Model:
