@@ -123,8 +123,10 @@ def trained(setup: Setup) -> Iterator[str]:
     if model.trains != ALL:
         yield f"trained: {model.trains}; all other weights are frozen"
         from symbolic_cost.models.converted import adapted_apart
+        from symbolic_cost.models.training import not_all_linear
 
         yield from adapted_apart(model)
+        yield from not_all_linear(model)
         if formats:
             yield f"frozen linear layers are held as {formats}; to convert them takes no time"
     elif formats:

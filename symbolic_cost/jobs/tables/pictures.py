@@ -15,6 +15,7 @@ from symbolic_cost.emit.naming import text_of
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.answers import TimeAnswer
 from symbolic_cost.jobs.fit import surroundings
+from symbolic_cost.jobs.numbers import refuse_absent
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place
 from symbolic_cost.parallel.moments import MOMENTS, moments
@@ -87,6 +88,7 @@ def _step(answer: TimeAnswer) -> dict[str, float]:
 def scaling_curves(work: Setup, name: str, by: str) -> Curves:
     """Return a cost over one of its symbols: the whole, and its terms by power of the symbol."""
     cost, variable = named_cost(name), symbol(by)
+    refuse_absent(work.model, work.strategy, variable.name)
     total = cost.total(work.rows)
     if variable not in total.free_symbols:
         raise InputError(f"{name} of {work.model.name} does not depend on {by}")
