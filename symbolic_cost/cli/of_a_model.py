@@ -259,7 +259,7 @@ def roofline(*, model: str, system: str, precision: str, choices: Choices, out: 
     if out.is_picture:
         out.draw(draw, points, device, title)
     else:
-        out.sheet(points_sheet(points, device, title, header(work)))
+        out.sheet(points_sheet(points, device, title, header(work, "roofline")))
 
 
 @command("count")

@@ -14,6 +14,7 @@ from symbolic_cost.explore.sweep_run import Outcome, Sweeping, Wanted
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.records import dataclass
+from symbolic_cost.systems.results import SHARES
 from symbolic_cost.units import Unit
 
 _UNITS: Mapping[str, Unit | str | None] = {
@@ -104,10 +105,17 @@ def sheet(done: Outcome, title: str) -> Sheet:
     rows = done.rows or {}
     units = done.summary.units
     columns = tuple(
-        Column(name, "left" if units[name] == "word" else "right", _UNITS.get(units[name]))
+        Column(
+            name,
+            "left" if units[name] == "word" else "right",
+            Unit.RATIO if name.replace("_", " ") in SHARES else _UNITS.get(units[name]),
+        )
         for name in rows
     )
-    cells: list[list[Cell]] = [column.tolist() for column in rows.values()]
+    cells: list[list[Cell]] = [
+        [bool(one) for one in column] if name == "fits" else column.tolist()
+        for name, column in rows.items()
+    ]
     over = sum(not one for one in rows.get("fits", ()))
     beyond = (f"{over} of these rows do not fit: --where fits leaves them out",) if over else ()
     meant = ("cost: seconds of all devices together for one token or sample",)

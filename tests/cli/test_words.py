@@ -163,3 +163,19 @@ def test_a_range_that_nobody_waits_for(by):
     result = CliRunner().invoke(main, line)
     assert result.exit_code == 2
     assert "range 1:1000000: 1,000,000 candidates" in result.stderr
+
+
+def test_shares_are_per_cent_and_what_fits_is_yes_or_no_for_people_alone():
+    """As `search` and `mfu` print them; programs get shares and ones as they are."""
+    sweep = [*SWEEP, "--vary", "tp=1,2", "--columns", "mfu,fits"]
+    read = json.loads(CliRunner().invoke(main, [*sweep, "--format", "json"]).stdout)["records"]
+    shown = CliRunner().invoke(main, sweep).stdout
+    assert [one["fits"] for one in read] == [1, 1]
+    for one in read:
+        assert f"{100 * one['mfu']:.4g} %    yes" in shown
+    step = ["time", "gpt2", "--system", "h100", "--set", "b=1,M=8"]
+    answer = sc.job("gpt2", "", {"b": 1, "M": 8}, system="h100").time()
+    assert f" {float(100 * answer.mfu):.4g} %\n" in CliRunner().invoke(main, step).stdout
+    rows = json.loads(CliRunner().invoke(main, [*step, "--format", "json"]).stdout)["records"]
+    (share,) = (row["value"] for row in rows if row["part"] == "mfu")
+    assert share == float(answer.mfu)

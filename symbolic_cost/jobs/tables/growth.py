@@ -60,7 +60,9 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
     notes = [] if smoothed(stepped) == stepped else [_SMOOTHED]
     if not total.has(grown):
         notes.append(f"{wrt} does not occur in this cost of this model under this strategy")
-    return Sheet(title, headed("quantity, formula, value>"), tuple(rows), (*notes, *header(work)))
+    return Sheet(
+        title, headed("quantity, formula, value>"), tuple(rows), (*notes, *header(work, cost.name))
+    )
 
 
 def _sizes_of(at: Model, work: Setup, total: Expr) -> dict[str, int]:

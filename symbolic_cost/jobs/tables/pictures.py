@@ -20,7 +20,7 @@ from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place
 from symbolic_cost.parallel.moments import MOMENTS, moments
 from symbolic_cost.symbols import GLOSSARY, exact, symbol
-from symbolic_cost.units import Unit
+from symbolic_cost.units import Unit, human
 
 _POINTS = 41
 _SPAN = 16
@@ -72,7 +72,7 @@ def time_bars(answers: Sequence[TimeAnswer]) -> Bars:
     stacks = [_step(answer) for answer in answers]
     names = dict.fromkeys(name for stack in stacks for name in stack)
     parts = {name: [stack.get(name, 0.0) for stack in stacks] for name in names}
-    labels = [f"{_label(a.setup)} (MFU {a.mfu:.2f})" for a in answers]
+    labels = [f"{_label(a.setup)} (MFU {human(a.mfu, Unit.RATIO, 2)})" for a in answers]
     return Bars(answers[0].timed.title, labels, parts, Unit.SECOND)
 
 

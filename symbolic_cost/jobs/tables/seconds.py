@@ -15,7 +15,7 @@ from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.symbols import named, symbol
 from symbolic_cost.systems.chain import derivative_name
 from symbolic_cost.systems.overlap import overlaps
-from symbolic_cost.systems.results import unit_of
+from symbolic_cost.systems.results import SHARES, unit_of
 from symbolic_cost.systems.spread import Interval
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS
 from symbolic_cost.units import Unit, human
@@ -58,6 +58,8 @@ def figure(timed: Timed, name: str) -> float | Measured:
 
 def _measured(name: str, value: Expr) -> float | Measured:
     unit, number = unit_of(name), float(value)
+    if name in SHARES:
+        return Measured(number, Unit.RATIO)
     return number if unit in ("1", "1/s") else Measured(number, Unit(unit))
 
 
@@ -135,7 +137,7 @@ def _notes(timed: Timed) -> tuple[str, ...]:
         *timed.warnings,
         stack_note(timed.setup),
         *(() if own is None else interval_notes(own)),
-        *header(timed.setup),
+        *header(timed.setup, "step", *timed.setup.training.offload),
     )
 
 
