@@ -69,7 +69,7 @@ def sweep_line(
     mode = kept_of(by, top, histogram, out)
     own = line.varied((by, histogram), out, few=mode == "all" and out is None)
     key = histogram or by or usual_key(own.job)
-    plan = told_plan(own, line.wanted)
+    plan = told_plan(own, line.wanted, (key,))
     done = Sweeping(plan, mode, (key,), line.wanted, top or 0).outcome(out)
     return str(done.summary) if out is not None else sheet(done, f"by {key}")
 
@@ -83,7 +83,7 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
     own = line.varied([name for pair in pairs for name in pair], None, few=False)
     if own.job.machine is None and not axes:
         raise InputError("step and cost need a machine: --system h100, or name other --axes")
-    plan = told_plan(own, line.wanted)
+    plan = told_plan(own, line.wanted, [name for pair in pairs for name in pair])
     sweeps = ((pair, Sweeping(plan, "front", pair, line.wanted)) for pair in pairs)
     return [_front(sweeping.outcome(None), sweeping, pair) for pair, sweeping in sweeps]
 

@@ -86,7 +86,7 @@ def is_launch_file(path: str | Path) -> bool:
 
 
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:
-    text = read_text(path, LARGEST_FILE, path.name)
+    text = read_text(path, LARGEST_FILE, path.name or str(path))  # "." has no name
     if path.suffix in _SCRIPTS or text.startswith("#!"):
         check_quotes(text, path.name)
         return recognised(path.name, script.entries(text, path), (MEGATRON,))

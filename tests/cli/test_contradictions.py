@@ -119,6 +119,17 @@ CONTRADICTIONS = [
     ("diff gpt2 --system h100 h100", "system: 'h100' twice; two that differ are accepted"),
     ("compare-conventions gpt2 exact exact", "first and second: 'exact' twice; two that differ"),
     ("memory gpt2 --train all+head", "train: 'all+head' is every weight: all alone is accepted"),
+    ("search gpt2 --gpus 8 --global-batch 8 --choose recompute=none,none", "'none' is given more"),
+    ("search gpt2 --gpus 8 --global-batch 8 --choose tp=1,2,2", "choose tp: 2 is given more than"),
+    ("fit gpt2 --gpus 2 --choose offload=none,none", "choose offload: 'none' is given more than"),
+    (
+        "memory gpt2 --system a100-80gb --precision nvfp4",
+        "nvfp4 computes in fp4, of which",
+    ),
+    ("time gpt2 --system v100", "bf16, of which v100 has no rate: accepted are fp32, fp16-mixed"),
+    ("sweep gpt2 --vary tp=1,2 --global-batch 8 --where step<3s", "step needs a machine"),
+    ("sweep gpt2 --vary tp=1,2 --global-batch 8 --columns mfu,fits", "mfu needs a machine"),
+    ("import .", ".: cannot be read: Is a directory"),
     ("memory gpt2 --offload saved,saved", "'saved' is given more than once"),
     ("comm gpt2 --strategy tp=2 --groups --per-op", "--per-op is not read"),
     ("comm gpt2 --strategy tp=2 --node-size 4", "--node-size 4 is not read"),
@@ -235,6 +246,15 @@ def test_a_launch_problem_names_what_the_user_wrote(tmp_path, monkeypatch):
         ("search gpt3-175b --gpus 8 --global-batch 8 --format pdf", "unknown format 'pdf'"),
         ("search gpt3-175b --gpus 8 --global-batch 8 --objective stp", "unknown objective 'stp'"),
         ("search gpt3-175b --gpus 8 --global-batch 8 --top 0", "top = 0"),
+        ("fit gpt3-175b --gpus 2 --in zz", "unknown symbol 'zz'"),
+        ("fit gpt3-175b --gpus 2 --in T", "T is no size of gpt3-175b: P, V, b, e"),
+        ("sweep gpt2 --vary tp=1,2 --global-batch 8 --where colour<3", "unknown name 'colour'"),
+        ("sweep gpt2 --vary tp=1,2 --global-batch 8 --system h100 --by colour", "unknown name 'c"),
+        (
+            "pareto gpt2 --vary tp=1,2 --global-batch 8 --axes memory,colour",
+            "unknown name 'colour'",
+        ),
+        ("sweep gpt2 --vary tp=1,2 --global-batch 8 --columns colour", "unknown column 'colour'"),
     ],
 )
 def test_what_is_refused_anyway_is_refused_before_anything_is_derived(line, said, monkeypatch):

@@ -179,3 +179,23 @@ def test_shares_are_per_cent_and_what_fits_is_yes_or_no_for_people_alone():
     rows = json.loads(CliRunner().invoke(main, [*step, "--format", "json"]).stdout)["records"]
     (share,) = (row["value"] for row in rows if row["part"] == "mfu")
     assert share == float(answer.mfu)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("comm gpt2 --groups", "one rank is no group: --strategy names several"),
+        ("time gpt", "definitions that these rest on are left out: --format json or markdown has"),
+        ("import config.json", "a model's configuration alone, which says nothing of a run: count"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_told(line, told):
+    shown = CliRunner().invoke(main, line.split()).stdout
+    assert told in " ".join(shown.split())
+    assert shown.count("\n") < 70
+
+
+def test_programs_get_all_definitions_of_a_step():
+    rows = json.loads(CliRunner().invoke(main, ["time", "gpt", "--format", "json"]).stdout)
+    assert len(rows["records"]) > 100

@@ -35,8 +35,8 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
     cost = problems.attempt(named_cost, name)
     grown = problems.attempt(symbol, wrt)
     problems.refuse()
-    refuse_absent(work.model, work.strategy, grown.name)
     refuse_fixed(work.model, grown.name)
+    refuse_absent(work.model, work.strategy, grown.name)
     stepped = cost.total(work.rows)
     if at is not None:
         work = replace(work, model=replace(work.model, bindings=_sizes_of(at, work, stepped)))

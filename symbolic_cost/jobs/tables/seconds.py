@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sympy import Expr
 
@@ -91,6 +92,19 @@ def _formula_sheet(timed: Timed) -> Sheet:
     )
     title = f"{timed.title}: formulas of {', '.join(timed.open_symbols)}"
     return Sheet(title, headed("part, value>, definition"), rows, _notes(timed))
+
+
+def briefly(sheet: Sheet) -> Sheet:
+    """Return what a screen takes: of hundreds of definitions the first, and how to get the rest."""
+    left = len(sheet.rows) - _FIRST
+    if left <= _FIRST:
+        return sheet
+    more = f"{left} definitions that these rest on are left out: --format json or markdown has all"
+    return replace(sheet, rows=sheet.rows[:_FIRST], notes=(more, *sheet.notes))
+
+
+_FIRST = 16
+"""Definitions of a step and its figures, and what they name at once."""
 
 
 def ops_sheet(timed: Timed) -> Sheet:

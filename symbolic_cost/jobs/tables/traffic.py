@@ -58,9 +58,9 @@ def groups_sheet(work: Setup, node_size: int) -> Sheet:
         if len(groups) > _SHOWN:
             rows.append((axis, None, f"... {len(groups)} groups in all", None))
     columns = headed("mesh axis, group>, ranks, reach")
-    return Sheet(
-        f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work, _SENT)
-    )
+    title = f"Rank groups, {node_size} GPUs per node"
+    alone = () if rows else ("one rank is no group: --strategy names several",)
+    return Sheet(title, columns, tuple(rows), (*alone, *header(work, _SENT)))
 
 
 def _reach(group: Group) -> str:
