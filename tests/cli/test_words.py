@@ -20,6 +20,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
     (tmp_path / "F.json").write_text(json.dumps({"K": "x"}))
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
     (tmp_path / "lone").mkdir()
     (tmp_path / "lone" / "x.safetensors").write_bytes(b"xx")
     (tmp_path / "open.sh").write_text(
@@ -40,6 +41,14 @@ def folder(tmp_path, monkeypatch):
         (("memory", "gpt2", "--train", "lora:r=8,q,q"), "names 'q' more than once"),
         (("memory", "gpt2", "--strategy", "tp,,dp"), "--strategy 'tp,,dp': something is missing"),
         (("memory", ""), "MODEL '' says nothing"),
+        (("count", "lone"), "lone: is a directory without config.json"),
+        (("memory", "gpt2", "--strategy", "zero-2019"), "'zero-2019': did you mean zero?"),
+        (("calibrate", "--kernels", "rows.csv"), "its columns are of no kind of kernel: m, n, k"),
+        (("calibrate", "--system", "v100", "--kernels", "rows.csv"), "bf16, of which v100 has no"),
+        (
+            ("search", "gpt2", "--gpus", "2", "--global-batch", "2", "--prove", "--vary", "t_k=1"),
+            "vary t_k: nothing depends on it",
+        ),
         (("count", ""), "CONFIG '' says nothing"),
         (("import", "F.json", ""), "FILES '' says nothing"),
         (("reproduce", "gpipe-2019", "--inputs", "F.json"), "'F.json': input 'K' is 'x'"),
