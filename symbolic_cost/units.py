@@ -26,11 +26,11 @@ IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2*
 """Binary prefixes as exact integers; printed for bytes."""
 
 _PARTS = {"n": Fraction(1, 10**9), "µ": Fraction(1, 10**6), "m": Fraction(1, 10**3)}
-_ABBREVIATION = {Unit.BYTE: "B", Unit.ELEMENT: "", Unit.RATIO: "", Unit.RANK: ""}
+_ABBREVIATION = {Unit.BYTE: "B", Unit.ELEMENT: "", Unit.RANK: ""}
 
 
 def human(value: float | Fraction, unit: Unit, digits: int = 4) -> str:
-    """Print a value with a prefix: IEC for bytes, parts for seconds, SI otherwise.
+    """Print a value with a prefix: IEC for bytes, parts for seconds, SI otherwise; shares in %.
 
     Args:
         value: in the base unit.
@@ -39,7 +39,11 @@ def human(value: float | Fraction, unit: Unit, digits: int = 4) -> str:
 
     >>> human(2 * 10**12, Unit.FLOP), human(3 * 2**29, Unit.BYTE), human(96, Unit.ELEMENT)
     ('2 TFLOP', '1.5 GiB', '96')
+    >>> human(Fraction(1, 3), Unit.RATIO)
+    '33.33 %'
     """
+    if unit is Unit.RATIO:
+        return f"{float(100 * value):.{digits}g} %"
     exact, chosen, scale = Fraction(value), "", Fraction(1)
     for prefix, size in _prefixes(unit).items():
         if abs(exact) >= size:

@@ -1,7 +1,7 @@
 """Options that contradict each other, or that a command would not read: refused, not ignored."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -260,3 +260,15 @@ def _twice(line: Line) -> Iterator[str]:
         for item, times in Counter(item.strip() for item in items).items():
             if item and times > 1:
                 yield f"--{option}: {quote(item)} is given more than once"
+    for names in _COMPARED.get(line.command, ()):
+        pair = [line.values[name] for name in names]
+        first, second = pair[0] if len(names) == 1 and pair[0] else (*pair, None)[:2]
+        if first is not None and first == second:
+            yield f"{' and '.join(names)}: {quote(first)} twice; two that differ are accepted"
+
+
+_COMPARED: Mapping[str, Sequence[tuple[str, ...]]] = {
+    "diff": (("model", "other"), ("conventions",), ("strategy",), ("system",)),
+    "compare-conventions": (("first", "second"),),
+}
+"""Arguments of which two are compared, or an option with both."""

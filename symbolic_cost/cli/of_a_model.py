@@ -220,7 +220,7 @@ def time(
     if tables > 1:
         raise click.UsageError("--ops, --explain and --in are three tables: give one of them")
     from symbolic_cost.jobs.tables.explained import explained_sheet
-    from symbolic_cost.jobs.tables.seconds import derivative_sheet, ops_sheet
+    from symbolic_cost.jobs.tables.seconds import briefly, derivative_sheet, ops_sheet
 
     trained |= typed_options(**methods)
     if trained["system"] is None:
@@ -238,7 +238,10 @@ def time(
         return
     answer = run.time()
     make = explained_sheet if explain else ops_sheet
-    out.sheet(make(answer.timed) if ops or explain else answer.sheet)
+    if ops or explain:
+        out.sheet(make(answer.timed))
+    else:
+        out.sheet(briefly(answer.sheet) if out.form == "table" else answer.sheet)
 
 
 @command("roofline")
@@ -259,7 +262,7 @@ def roofline(*, model: str, system: str, precision: str, choices: Choices, out: 
     if out.is_picture:
         out.draw(draw, points, device, title)
     else:
-        out.sheet(points_sheet(points, device, title, header(work)))
+        out.sheet(points_sheet(points, device, title, header(work, "roofline")))
 
 
 @command("count")

@@ -89,7 +89,8 @@ class Column:
     @property
     def full_title(self) -> str:
         """The heading with the unit in brackets."""
-        return f"{self.heading} [{self.unit}]" if self.unit else self.heading
+        bare = not self.unit or self.unit is Unit.RATIO
+        return self.heading if bare else f"{self.heading} [{self.unit}]"
 
 
 def headed(headings: str) -> tuple[Column, ...]:
@@ -244,13 +245,15 @@ def _native(cell: Cell) -> Cell:
 
 
 def rounded(number: float | Fraction, unit: Unit | str | None = None) -> str:
-    """Print a number for people: integers whole, others to six digits or as its unit asks.
+    """Print a number for people: integers whole, others to six digits or as its unit asks, truth.
 
     >>> rounded(Fraction(1, 3)), rounded(10**12), rounded(3 * 2**29, Unit.BYTE)
     ('0.333333', '1000000000000', '1.5 GiB')
     """
     if isinstance(unit, Unit):
         return human(number, unit)
+    if isinstance(number, bool):
+        return "yes" if number else "no"
     if unit == "%":
         return f"{float(number):.2f}"
     if isinstance(number, Fraction):
@@ -259,7 +262,7 @@ def rounded(number: float | Fraction, unit: Unit | str | None = None) -> str:
 
 
 def exact(cell: Cell) -> str | int | float | None:
-    """Return a cell for programs: formulas as code, fractions as decimals or as "p/q".
+    """Return a cell for programs: formulas as code, fractions as decimals or as "p/q", yes as 1.
 
     >>> exact(Fraction(1, 10)), exact(Fraction(1, 3)), exact(Fraction(8, 4))
     (0.1, '1/3', 2)
@@ -272,7 +275,7 @@ def exact(cell: Cell) -> str | int | float | None:
         return cell.path if isinstance(cell, Nested) else worded(cell)
     number = cell.number if isinstance(cell, Measured) else cell
     if not isinstance(number, Fraction):
-        return number
+        return int(number) if isinstance(number, bool) else number
     if number.denominator == 1:
         return number.numerator
     try:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from symbolic_cost.checking import checked
-from symbolic_cost.errors import InputError, Problems, quote
+from symbolic_cost.errors import InputError, Problems, quote, refuse
 from symbolic_cost.explore.best import Search
 from symbolic_cost.explore.facts import subject
 from symbolic_cost.explore.search_options import Choice, checked_space, search_of, usual
@@ -17,6 +17,7 @@ from symbolic_cost.jobs.build import USUAL_PRECISION, Modelled
 from symbolic_cost.jobs.job import Job, job
 from symbolic_cost.jobs.launch_files import launched
 from symbolic_cost.jobs.tied import size_symbols
+from symbolic_cost.symbols import symbol
 
 if TYPE_CHECKING:
     from symbolic_cost.explore.fits import Fits
@@ -119,13 +120,23 @@ def fit(
     """
     from symbolic_cost.explore.fits import what_fits
 
+    asked = tuple(symbols)
+    problems = Problems()
+    for name in asked:  # said before anything is derived
+        problems.attempt(symbol, name)
+    problems.refuse()
     chosen = {"sp": (True,), "zero": (1, 3), "schedule": ("1f1b",), **(choose or {})}
     base, space = _job_and_space(
         of, system, (gpus, gpus if global_batch is None else global_batch), chosen
     )
     names = {one.name for one in size_symbols(base.setup.model)}
-    unsaid = tuple(symbols) == USUAL
-    asked = [name for name in symbols if not unsaid or name == "b" or name in names]
+    if asked == USUAL:
+        asked = tuple(name for name in asked if name == "b" or name in names)
+    refuse(
+        f"{name} is no size of {base.setup.model.name}: {', '.join(sorted({'b', *names}))}"
+        for name in asked
+        if name != "b" and name not in names
+    )
     return what_fits(base, usual(base.facts, space, choose or {}), asked)
 
 

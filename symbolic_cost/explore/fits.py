@@ -26,7 +26,6 @@ from symbolic_cost.explore.subject import FREE, Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import all_priced
 from symbolic_cost.jobs.setup import Setup
-from symbolic_cost.jobs.tied import size_symbols
 from symbolic_cost.jobs.timed import Timed
 from symbolic_cost.program.arrays import Spread
 from symbolic_cost.program.tape import Tape
@@ -104,14 +103,10 @@ def largest(base: Subject, space: Space, symbol: str) -> Largest:
         symbol: "b", or a size of the model such as "l" or "n_layers".
 
     Raises:
-        InputError: no machine with a bounded memory, one that lacks the precision, or a symbol that
-            the model does not have.
+        InputError: no machine with a bounded memory, or one that lacks the precision.
     """
-    room, model = _room(base), base.setup.model
+    room = _room(base)
     most = base.setup.most(symbol) or LARGEST
-    names = {one.name for one in size_symbols(model)}
-    if symbol != "b" and symbol not in names:
-        raise InputError(f"{symbol} is no size of {model.name}: {', '.join(sorted(names))}")
     best: tuple[int, Structured, Numbers] | None = None
     each = None
     more = 0

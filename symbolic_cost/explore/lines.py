@@ -14,6 +14,7 @@ from symbolic_cost.explore.sweep_run import Outcome, Sweeping, Wanted
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.records import dataclass
+from symbolic_cost.systems.results import SHARES
 from symbolic_cost.units import Unit
 
 _UNITS: Mapping[str, Unit | str | None] = {
@@ -68,7 +69,7 @@ def sweep_line(
     mode = kept_of(by, top, histogram, out)
     own = line.varied((by, histogram), out, few=mode == "all" and out is None)
     key = histogram or by or usual_key(own.job)
-    plan = told_plan(own, line.wanted)
+    plan = told_plan(own, line.wanted, (key,))
     done = Sweeping(plan, mode, (key,), line.wanted, top or 0).outcome(out)
     return str(done.summary) if out is not None else sheet(done, f"by {key}")
 
@@ -82,7 +83,7 @@ def pareto_lines(line: Line, axes: Iterable[str]) -> list[Front]:
     own = line.varied([name for pair in pairs for name in pair], None, few=False)
     if own.job.machine is None and not axes:
         raise InputError("step and cost need a machine: --system h100, or name other --axes")
-    plan = told_plan(own, line.wanted)
+    plan = told_plan(own, line.wanted, [name for pair in pairs for name in pair])
     sweeps = ((pair, Sweeping(plan, "front", pair, line.wanted)) for pair in pairs)
     return [_front(sweeping.outcome(None), sweeping, pair) for pair, sweeping in sweeps]
 
@@ -104,10 +105,17 @@ def sheet(done: Outcome, title: str) -> Sheet:
     rows = done.rows or {}
     units = done.summary.units
     columns = tuple(
-        Column(name, "left" if units[name] == "word" else "right", _UNITS.get(units[name]))
+        Column(
+            name,
+            "left" if units[name] == "word" else "right",
+            Unit.RATIO if name.replace("_", " ") in SHARES else _UNITS.get(units[name]),
+        )
         for name in rows
     )
-    cells: list[list[Cell]] = [column.tolist() for column in rows.values()]
+    cells: list[list[Cell]] = [
+        [bool(one) for one in column] if name == "fits" else column.tolist()
+        for name, column in rows.items()
+    ]
     over = sum(not one for one in rows.get("fits", ()))
     beyond = (f"{over} of these rows do not fit: --where fits leaves them out",) if over else ()
     meant = ("cost: seconds of all devices together for one token or sample",)

@@ -7,7 +7,7 @@ sampled: `bound` leaves out only what cannot be better, or breaks a condition, f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -28,6 +28,7 @@ from symbolic_cost.explore.subject import Facts, Subject
 from symbolic_cost.explore.tally import Candidate
 from symbolic_cost.explore.together import Together, all_priced
 from symbolic_cost.grouping import grouped
+from symbolic_cost.jobs.numbers import RATES
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.records import dataclass
 
@@ -109,6 +110,7 @@ def _shapes(
 ) -> tuple[list[tuple[Shape, Together[Structured]]], dict[str, int]]:
     """Return the programs of all shapes, and what the model refuses, by reason."""
     free = ("b", *numbers)
+    _refuse_unread(own, walked, numbers)
     with bar("deriving", "structures", shown=True) as tick:
         shapes = list(all_priced(own, walked.structures, free, tick))
     refused: Counter[str] = Counter()
@@ -121,9 +123,28 @@ def _shapes(
         missing |= {name for name in one.tape.inputs if name not in known and name not in columns}
     read = {name for _, one in shapes for name in one.tape.inputs}
     problems = [f"no number for {name}: bind it (--set), or vary it" for name in sorted(missing)]
-    problems += [f"vary {name}: nothing depends on it" for name in numbers if name not in read]
+    problems += _unread(numbers, read)
     refuse(problems)
     return shapes, refused
+
+
+def _unread(numbers: Numbers, read: Collection[str]) -> list[str]:
+    return [f"vary {name}: nothing depends on it" for name in numbers if name not in read]
+
+
+def _refuse_unread(own: Subject, walked: Candidates, numbers: Numbers) -> None:
+    """Refuse rates that not even the shape reads that has every mesh axis of all others.
+
+    Others do not wait for links that it does not have, so that they need not be derived first.
+    """
+    rates = {name: one for name, one in numbers.items() if name in RATES}
+    shapes = walked.structures
+    widest = max(shapes, key=lambda shape: len(shape.names), default=None)
+    if not rates or widest is None or any(not one.names <= widest.names for one in shapes):
+        return
+    some = {widest: [*dict.fromkeys((shapes[widest][0], shapes[widest][-1]))]}
+    read = {name for _, one in all_priced(own, some, ("b", *numbers)) for name in one.tape.inputs}
+    refuse(_unread(rates, read))
 
 
 def _piece(

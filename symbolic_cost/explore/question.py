@@ -99,6 +99,11 @@ def expression(text: str, known: NameKind) -> Question:
     return Question(text, _checked(text, known, yes_or_no=False))
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """Return the names in a question or an expression, whether or not they are known."""
+    return tuple(_names(parsed(text)))
+
+
 def _checked(text: str, known: NameKind, *, yes_or_no: bool) -> Tree:
     tree = parsed(text)
     problems = Problems()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -80,6 +81,12 @@ def space_of(gpus: int, global_batch: int, choose: Mapping[str, Iterable[Any]]) 
     """Return a space."""
     refuse(unknown("choice", name, CHOICES) for name in choose if name not in CHOICES)
     listed = {name: _options(values, UNSAID.get(name)) for name, values in choose.items()}
+    refuse(
+        f"choose {name}: {quote(one or UNSAID.get(name, one))} is given more than once"
+        for name, values in listed.items()
+        for one, times in Counter(values).items()
+        if times > 1
+    )
     return Space(gpus, global_batch, **listed)
 
 

@@ -18,7 +18,7 @@ from symbolic_cost.display import NotebookTable
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError, Problems, quote
 from symbolic_cost.explore.grammar import BYTE, COUNT, FLOP, SECOND, Name, Number, Operation, parsed
-from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.header import by_unit, header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.quantities import (
     Quantity,
@@ -168,7 +168,9 @@ class Solved(NotebookTable):
             notes += fuller(self.of, by, at)
             run = resized(run, by, at)
         title = f"{self.question.name} {self.question.sign} {self.question.text} for {by}"
-        return Sheet(title, columns, tuple(rows), (*notes, *self._beyond(), *header(run)))
+        return Sheet(
+            title, columns, tuple(rows), (*notes, *self._beyond(), *header(run, *by_unit(unit)))
+        )
 
     def _beyond(self) -> Iterator[str]:
         """Say where the answer passes learned positions, or the length that is on record."""

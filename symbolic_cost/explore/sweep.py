@@ -10,7 +10,7 @@ from symbolic_cost.explore.plan import Plan, planned
 from symbolic_cost.explore.progress import bar
 from symbolic_cost.explore.ranges import Given
 from symbolic_cost.explore.sweep_axes import Varied, varied
-from symbolic_cost.explore.sweep_question import Mode
+from symbolic_cost.explore.sweep_question import Mode, check_names
 from symbolic_cost.explore.sweep_run import Summary, Sweeping, Wanted
 from symbolic_cost.jobs.job import Job
 
@@ -81,7 +81,7 @@ def sweep(
     wanted.check((by, histogram), out)
     own = bounded(job, vary, gpus, global_batch, few=mode == "all" and out is None, yes=yes)
     key = histogram or by or usual_key(job)
-    done = Sweeping(told_plan(own, wanted), mode, (key,), wanted, top or 0).outcome(out)
+    done = Sweeping(told_plan(own, wanted, (key,)), mode, (key,), wanted, top or 0).outcome(out)
     return done.summary if out is not None else done.frame()
 
 
@@ -139,7 +139,7 @@ def pareto(
     problems.attempt(wanted.check, axes, None)
     problems.refuse()
     own = bounded(job, vary, gpus, global_batch, few=False, yes=yes)
-    return Sweeping(told_plan(own, wanted), "front", axes, wanted).outcome(None).frame()
+    return Sweeping(told_plan(own, wanted, axes), "front", axes, wanted).outcome(None).frame()
 
 
 def bounded(
@@ -172,7 +172,8 @@ def _duration(seconds: float) -> str:
     return f"about {seconds:.2g} s"
 
 
-def told_plan(own: Varied, wanted: Wanted) -> Plan:
+def told_plan(own: Varied, wanted: Wanted, by: Sequence[str]) -> Plan:
     """Return the plan of what varies; a terminal shows how many structures are derived."""
+    check_names(own, wanted.where, by, wanted.columns)
     with bar("deriving", "structures", shown=wanted.progress) as tick:
         return planned(own, tick)

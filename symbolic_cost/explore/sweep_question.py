@@ -7,12 +7,21 @@ from typing import Literal
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, Problems, unknown
+from symbolic_cost.errors import InputError, Problems, refuse, unknown
 from symbolic_cost.explore.grammar import BYTE, COUNT, SECOND, Dimension
-from symbolic_cost.explore.objectives import HELD, LEGAL, SHARE
+from symbolic_cost.explore.objectives import HELD, LEGAL, MEMORY, NEEDED, SHARE
 from symbolic_cost.explore.plan import Plan
 from symbolic_cost.explore.points import Arrays, Floats
-from symbolic_cost.explore.question import Columns, NameKind, Question, expression, question
+from symbolic_cost.explore.priced import TIMES
+from symbolic_cost.explore.question import (
+    Columns,
+    NameKind,
+    Question,
+    expression,
+    names_in,
+    question,
+)
+from symbolic_cost.explore.sweep_axes import Varied
 from symbolic_cost.records import dataclass
 
 Mode = Literal["all", "top", "front", "histogram"]
@@ -81,13 +90,10 @@ def sweep_question(
         most: rows to keep.
         columns: of rows, beside those that vary; step, memory, rates and fits unless given.
     """
-    known = dimensions(plan)
-    problems = Problems()
-    condition = problems.attempt(question, where, known) if where.strip() else None
-    texts = [f"-{text.strip()}" if text.strip() in _RATES else text for text in by]
-    keys = [problems.attempt(expression, text, known) for text in texts]
-    problems.texts += [unknown("column", name, known) for name in columns if name not in known]
-    problems.refuse()
+    outputs = {plain(n) for n in plan.outputs if not n.startswith((LEGAL, HELD, SHARE))}
+    bounded = any(case.capacity is not None for case in plan.cases)
+    known = dimensions(plan, outputs, bounded=bounded)
+    condition, keys = _read(known, where, by, columns)
     shown = tuple(columns) or tuple(name for name in _SHOWN if name in known)
     varied = [axis.name for axis in (*plan.words.axes, *plan.outer.axes, *plan.inner.axes)]
     follow = [plan.names[symbol] for symbol in ("dp",) if plan.ranks.follows]
@@ -98,15 +104,48 @@ def sweep_question(
     return SweepQuestion(mode, condition, tuple(keys), most, names, units)
 
 
-def dimensions(plan: Plan) -> NameKind:
-    """Return the dimension of every name that may be asked for, or the words that it may be."""
-    outputs = {plain(n) for n in plan.outputs if not n.startswith((LEGAL, HELD, SHARE))}
+def check_names(own: Varied, where: str, by: Collection[str], columns: Collection[str]) -> None:
+    """Refuse names and units before anything is derived: what programs give is known by name."""
+    timed = own.job.machine is not None or any(axis.name == "system" for axis in own.words.axes)
+    outputs = {plain(name) for name in (MEMORY, NEEDED, *(TIMES if timed else ()))}
+    known = dimensions(own, outputs, bounded=timed)
+    asked = [name for text in (where, *by) if text.strip() for name in names_in(text)]
+    of_machines = {*map(plain, TIMES), "capacity", "fits", "cost"} - known.keys()
+    refuse(
+        f"{name} needs a machine: --system h100"
+        for name in dict.fromkeys((*asked, *columns))
+        if name in of_machines
+    )
+    _read(known, where, by, columns)
+
+
+def _read(
+    known: NameKind, where: str, by: Collection[str], columns: Collection[str]
+) -> tuple[Question | None, list[Question]]:
+    """Return the condition and the keys, each name and unit checked."""
+    problems = Problems()
+    condition = problems.attempt(question, where, known) if where.strip() else None
+    texts = [f"-{text.strip()}" if text.strip() in _RATES else text for text in by]
+    keys = [problems.attempt(expression, text, known) for text in texts]
+    problems.texts += [unknown("column", name, known) for name in columns if name not in known]
+    problems.refuse()
+    return condition, keys
+
+
+def dimensions(plan: Plan | Varied, outputs: Collection[str], *, bounded: bool) -> NameKind:
+    """Return the dimension of every name that may be asked for, or the words that it may be.
+
+    Args:
+        plan: what varies.
+        outputs: of its programs, as typed.
+        bounded: whether the memory of some machine is.
+    """
     known: dict[str, Dimension | tuple[str, ...]] = {
         name: _DIMENSIONS.get(name, SECOND) for name in outputs
     }
-    if outputs & set(_MADE["cost"]):
+    if {*outputs} & set(_MADE["cost"]):
         known["cost"] = SECOND
-    if any(case.capacity is not None for case in plan.cases):
+    if bounded:
         known |= {"fits": (), "capacity": BYTE}
     known |= dict.fromkeys(plan.names.values(), COUNT)
     known |= {axis.name: COUNT for axis in (*plan.outer.axes, *plan.inner.axes)}

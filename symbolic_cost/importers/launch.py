@@ -71,7 +71,7 @@ def recipe(*paths: str | Path) -> Recipe:
 
 
 def _read(path: Path) -> tuple[Format, tuple[Entry, ...]]:
-    text = read_text(path, LARGEST_FILE, path.name)
+    text = read_text(path, LARGEST_FILE, path.name or str(path))  # "." has no name
     if path.suffix in SCRIPTS or text.startswith("#!"):
         check_quotes(text, path.name)
         return recognised(path.name, script.entries(text, path), (MEGATRON,))

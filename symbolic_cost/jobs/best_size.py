@@ -9,7 +9,7 @@ from sympy import Expr
 from symbolic_cost.analysis.inverse import How, least_integer, optimum
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
-from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.header import by_unit, header
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.jobs.quantities import (
@@ -67,7 +67,7 @@ class Best:
             notes += fuller(self.of, self.by, self.integer)
             run = resized(run, self.by, self.integer)
         title = f"Least {self.of.name} of {run.model.name} in {self.by}"
-        return Sheet(title, columns, tuple(rows), (*notes, *header(run)))
+        return Sheet(title, columns, tuple(rows), (*notes, *header(run, *by_unit(unit))))
 
 
 _MOST = 10_000

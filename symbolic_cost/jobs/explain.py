@@ -96,7 +96,10 @@ def _of_cost(work: Setup, name: str) -> Sheet:
     rows += _inputs(work, {s for row in own for s in row.total.free_symbols})
     columns = headed("number, formula, value>, from")
     return Sheet(
-        f"Where {cost.name} of {work.model.name} comes from", columns, tuple(rows), header(work)
+        f"Where {cost.name} of {work.model.name} comes from",
+        columns,
+        tuple(rows),
+        header(work, cost.name),
     )
 
 
@@ -136,7 +139,7 @@ def _of_time(of: TimeAnswer, name: str, levels: int) -> Sheet:
     columns = headed("number, formula, value>, from")
     more = (f"{left} more definitions lie below: levels={levels + 2} shows more",) * bool(left)
     title = f"Where {name} of {of.setup.model.name} comes from"
-    return Sheet(title, columns, tuple(rows), (*more, *header(of.setup)))
+    return Sheet(title, columns, tuple(rows), (*more, *header(of.setup, "step")))
 
 
 def _down(

@@ -32,12 +32,18 @@ from symbolic_cost.symbols import GLOSSARY, in_glossary_order
 from symbolic_cost.systems.kernel_records import kernels
 from symbolic_cost.systems.machines import Machine
 from symbolic_cost.systems.stacks import ROOFLINE, stack_name, usual_precision
+from symbolic_cost.units import Unit
 
 ASSUMED = "degrees without a number are assumed to be several: "
 
 
-def header(setup: Setup) -> tuple[str, ...]:
-    """Return lines on model, strategy, stage, attention, precision, conventions and numbers."""
+def header(setup: Setup, *shown: str) -> tuple[str, ...]:
+    """Return lines on model, strategy, stage, attention, precision, conventions and numbers.
+
+    Args:
+        setup: what is tabulated.
+        shown: which quantities the table has: names of costs, memory, step; anything if none.
+    """
     chosen = setup.conventions
     numbers = ", ".join(f"{text_of(name)} = {size}" for name, size in setup.values.items())
     strategy = strategy_text(setup.strategy, _written) or "none"
@@ -52,7 +58,7 @@ def header(setup: Setup) -> tuple[str, ...]:
         *_attention(setup),
         f"conventions {chosen.name}: {chosen.meaning}",
         _elements(setup),
-        *_checked(setup),
+        *(_checked(setup) if not shown or {*_IN} & {*shown} else ()),
         *((f"machine {setup.machine.name}",) if setup.machine is not None else ()),
         *_chosen(setup),
         *_repeated(setup),
@@ -123,8 +129,10 @@ def trained(setup: Setup) -> Iterator[str]:
     if model.trains != ALL:
         yield f"trained: {model.trains}; all other weights are frozen"
         from symbolic_cost.models.converted import adapted_apart
+        from symbolic_cost.models.training import not_all_linear
 
         yield from adapted_apart(model)
+        yield from not_all_linear(model)
         if formats:
             yield f"frozen linear layers are held as {formats}; to convert them takes no time"
     elif formats:
@@ -235,6 +243,15 @@ _KEPT = {
     Saved.SHARD: "shards are kept, and gathered again in backward",
     Saved.GATHERED: "kept as gathered, and not gathered again",
 }
+
+
+_IN = (Quantity.SAVED.value, "memory")
+"""Quantities in which saved bytes are."""
+
+
+def by_unit(unit: Unit) -> tuple[str, ...]:
+    """Return what a table shows of which the unit is known alone: bytes may be any."""
+    return () if unit is Unit.BYTE else (unit.value,)
 
 
 def _checked(setup: Setup) -> Iterator[str]:

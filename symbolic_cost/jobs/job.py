@@ -20,7 +20,9 @@ from symbolic_cost.ops.derive import cost as derived
 from symbolic_cost.ops.graph import ALL
 from symbolic_cost.ops.placement import Placement
 from symbolic_cost.ops.recompute import Recompute
+from symbolic_cost.parallel.states import precision
 from symbolic_cost.parallel.strategy import Strategy
+from symbolic_cost.systems.setting import check_units
 from symbolic_cost.systems.stacks import stack_name, usual, usual_attention, usual_precision
 
 
@@ -63,8 +65,15 @@ class Job(Setup):
         """Tabulate what one rank of the stage holds, and the peak of a step."""
         from symbolic_cost.jobs.tables.memory import memory_sheet
 
-        own = replace(self, precise=True)
+        own = self._in_precision
         return MemoryAnswer(own, memory_sheet(own), lambda: own.memory_rows)
+
+    @property
+    def _in_precision(self) -> Job:
+        """The job with the bytes of its precision, which the machine must have, as for its time."""
+        if self.machine is not None:
+            check_units(self.machine, precision(self.training.precision))
+        return replace(self, precise=True)
 
     def device_memory(self, view: str = "smi") -> Answer:
         """Tabulate what the fullest device shows, term by term.
@@ -78,7 +87,7 @@ class Job(Setup):
         """
         from symbolic_cost.jobs.device_memory import DeviceMemory, View
 
-        own = replace(self, precise=True)
+        own = self._in_precision
         views = {one.value: one for one in View}
         sheet = DeviceMemory(own).sheet(looked_up("view of memory", view, views))
         return Answer(own, sheet, lambda: own.memory_rows)

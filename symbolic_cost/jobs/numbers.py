@@ -76,8 +76,7 @@ def checked_numbers(
     degrees = degree_names()
     named = {name: degrees[name] for name in strategy.degrees if name in degrees}
     names = named | {name: name for name in strategy.symbols()}
-    sizes = _SIZES.of(id(model), lambda: (model, _symbols(model)))[1]
-    accepted = {*sizes, *names, *names.values(), *RUN, *more}
+    accepted = {*sizes_of(model), *names, *names.values(), *RUN, *more}
     for name, number in assigned.items():
         symbol = names.get(name, name)
         if symbol not in accepted:
@@ -112,6 +111,27 @@ _SIZES: Recent[tuple[Model, set[str]]] = Recent(8)
 
 def _symbols(model: Model) -> set[str]:
     return {symbol.name for symbol in model.read_symbols} | set(model.bindings)
+
+
+def refuse_absent(model: Model, strategy: Strategy, name: str) -> None:
+    """Refuse to vary what neither the model nor the strategy has: no cost can depend on it.
+
+    Raises:
+        InputError: for example tp, or its symbol m1, of a strategy without tp.
+    """
+    accepted = {"b", *sizes_of(model), *strategy.symbols()}
+    if name not in accepted:
+        degrees = {symbol: degree for degree, symbol in degree_names().items()}
+        if name in degrees:
+            degree = degrees[name]
+            raise InputError(f"{degree}: the strategy has no {degree} that could grow")
+        kind = f"symbol of model {model.name!r} and its strategy"
+        raise InputError(unknown(kind, name, accepted))
+
+
+def sizes_of(model: Model) -> set[str]:
+    """Return the names of the symbols that a model's sizes and repetitions have."""
+    return _SIZES.of(id(model), lambda: (model, _symbols(model)))[1]
 
 
 def _unread(name: str, model: Model, accepted: set[str]) -> str:

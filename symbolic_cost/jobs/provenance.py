@@ -97,7 +97,7 @@ def step_sheet(run: Job) -> Sheet:
     ]
     rows += _machine_rows(machine)
     title = f"Where the step of {run.model.name} on {machine.name} comes from"
-    notes = (_interval(run, timed), *header(run))
+    notes = (_interval(run, timed), *header(run, "step"))
     return Sheet(title, (*_COLUMNS, Column("source")), tuple(rows), notes)
 
 

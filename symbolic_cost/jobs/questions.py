@@ -16,7 +16,7 @@ from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
-from symbolic_cost.jobs.header import header, without_number
+from symbolic_cost.jobs.header import by_unit, header, without_number
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.jobs.quantities import (
@@ -80,7 +80,8 @@ class Crossing:
             rows.append((f"derivative of the difference [{unit}]", None, self.slope, "derived"))
         title = f"{left.name} and {right.name} of {run.model.name} meet in {self.by}"
         run = run if self.integer is None else resized(run, self.by, self.integer)
-        return Sheet(title, headed("what, formula, value>, how"), tuple(rows), header(run))
+        own = header(run, *by_unit(left.unit))
+        return Sheet(title, headed("what, formula, value>, how"), tuple(rows), own)
 
     def _is_greater(self) -> bool:
         """Tell whether the left side is greater at one, or as great: before the order changes."""
@@ -188,7 +189,7 @@ def sensitivity_sheet(run: Job, names: Iterable[str] = ()) -> Sheet:
     notes = (
         "per cent of the cost per per cent of the symbol, at the numbers below",
         *((f"ceilings and floors count as what they round: {said}",) if said else ()),
-        *header(run),
+        *header(run, *matrix.totals),
     )
     return Sheet(f"Elasticities of {run.model.name}", columns, rows, notes)
 
@@ -208,7 +209,9 @@ def branch_sheet(run: Job, name: str, by: str) -> Sheet:
         flat = ", ".join(map(plain, one.flat))
         rows.append((where, one.slope, number(run.value(one.slope)), flat))
     columns = headed(f"where, derivative by {by}, value>, taken as flat")
-    return Sheet(f"Derivative of {name} of {run.model.name}", columns, tuple(rows), header(it.run))
+    return Sheet(
+        f"Derivative of {name} of {run.model.name}", columns, tuple(rows), header(it.run, name)
+    )
 
 
 def dominating(run: Job, names: Iterable[str], cost: str = "flops") -> tuple[Region, ...]:
@@ -235,7 +238,7 @@ def dominance_sheet(run: Job, names: Iterable[str], cost: str = "flops") -> Shee
             holds = ("yes" if sides[0] >= sides[1] else "no") if known else ""
             rows.append((region.part, other, f"{plain(greater)} >= {plain(less)}", holds))
     title = f"Which part of {run.model.name} takes most {cost}"
-    return Sheet(title, headed("greatest, before, where, here"), tuple(rows), header(run))
+    return Sheet(title, headed("greatest, before, where, here"), tuple(rows), header(run, cost))
 
 
 def dominance_picture(

@@ -51,6 +51,7 @@ class Adapter:
         glossary: roles of the axes.
         rank: axis of the narrow width.
         sizes: of the axes.
+        shared: whether all uses of the target are one layer, which has one adapter.
     """
 
     ops: Sequence[Op]
@@ -58,10 +59,16 @@ class Adapter:
     glossary: Glossary
     rank: str = "rank"
     sizes: Mapping[str, Expr] = field(default_factory=dict)
+    shared: bool = False
 
     @property
     def _weight(self) -> Operand:
         return next(operand for operand in self.target.pattern.inputs if operand.is_weight)
+
+    def _own(self, op: str, *names: str) -> str:
+        """Write a weight of an op of the adapter: of the whole model where its target's is."""
+        place = f"{self._weight.tensor}.{op}." if self.shared else ""
+        return f"*{place}{op[-1]}[{_text(*names)}]"
 
     def _rests(self, op: Op, outside: Operand) -> bool:
         """Whether an op does no more than to rename positions, outside those of the residual.
@@ -120,7 +127,7 @@ class Adapter:
         rows = tuple(axis for axis in x.axes if axis not in summed)
         early = tuple(axis for axis in taken.axes if axis not in summed)
         late = tuple(axis for axis in y.axes if axis not in columns)
-        first = f"*a[{_text(*every, *summed, self.rank)}]"
+        first = self._own("lora_a", *every, *summed, self.rank)
         yield einsum(
             f"{path}{FIRST}",
             f"{_operand_text(taken)}, {first} -> {low}[{_text(*early, self.rank)}]",
@@ -132,7 +139,7 @@ class Adapter:
             there = tuple(self._later(axis) for axis in rows)
             yield view(f"{path}.lora_out", _renamed(low, rows, f"{low}_out", there, self.rank))
             low, rows = f"{low}_out", there
-        second = f"*b[{_text(*every, self.rank, *columns)}]"
+        second = self._own("lora_b", *every, self.rank, *columns)
         yield einsum(
             f"{path}.lora_b", f"{low}[{_text(*rows, self.rank)}], {second} -> {_like(wide, y)}"
         )
@@ -164,15 +171,16 @@ class Bottleneck(Adapter):
         columns = [axis for axis in self._weight.axes if axis in y.axes]
         rows = [axis for axis in y.axes if axis not in columns]
         low, bent, wide = (f"{path}.{name}" for name in ("low", "bent", "wide"))
-        narrow, wider = f"[{_text(*rows, rank)}]", f"[{_text(*columns)}]"
+        narrow = f"[{_text(*rows, rank)}]"
+        down, up = self._own("down_a", *columns, rank), self._own("up_b", rank, *columns)
         yield einsum(
             f"{path}.adapter_down",
-            f"{_operand_text(base)}, *a[{_text(*columns, rank)}] + *c[{rank}] -> {low}{narrow}",
+            f"{_operand_text(base)}, {down} + {self._own('down_c', rank)} -> {low}{narrow}",
         )
         yield pointwise(f"{path}.adapter_act", f"{low}{narrow} -> {bent}{narrow}", "gelu")
         yield einsum(
             f"{path}.adapter_up",
-            f"{bent}{narrow}, *b[{_text(rank, *columns)}] + *d{wider} -> {_like(wide, y)}",
+            f"{bent}{narrow}, {up} + {self._own('up_d', *columns)} -> {_like(wide, y)}",
         )
         yield pointwise(
             f"{path}.adapter_add",

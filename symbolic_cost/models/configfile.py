@@ -52,6 +52,8 @@ def read_document(path: Path, name: str) -> Document:
         InputError: no such file, too large, not JSON, not an object, or a key given twice.
     """
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+        if not is_folder(str(path)):
+            raise InputError(f"{name}: is a directory without {_STANDARD_NAME}")
         path = path / _STANDARD_NAME
     text = read_text(path, LARGEST_FILE, name)
     # Steps of state-space layers are bounded by [0, Infinity] in published files.
@@ -68,7 +70,7 @@ def is_elsewhere(source: str | Path) -> bool:
 
 def is_folder(source: str) -> bool:
     """Tell whether a source is a folder with a config.json."""
-    return _holds(source, "config.json")
+    return _holds(source, _STANDARD_NAME)
 
 
 def _holds(folder: str, name: str) -> bool:

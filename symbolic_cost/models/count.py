@@ -25,7 +25,7 @@ from symbolic_cost.models.positions import beyond
 from symbolic_cost.models.quantized import bytes_by_format
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.traced import is_graph
-from symbolic_cost.models.training import training
+from symbolic_cost.models.training import not_all_linear, training
 from symbolic_cost.ops.derive import counted
 from symbolic_cost.ops.graph import ALL, Model
 from symbolic_cost.ops.trained import trained_parameters
@@ -251,6 +251,7 @@ def _adapted(model: Model) -> Iterator[str]:
         from symbolic_cost.models.converted import adapted_apart  # noqa: PLC0415 - few need it
 
         yield from adapted_apart(model)
+        yield from not_all_linear(model)
 
 
 def _declared(

@@ -28,6 +28,7 @@ from symbolic_cost.models.quantized import stored_as
 from symbolic_cost.ops.declare import Op, Operand, glossary
 from symbolic_cost.ops.graph import ALL, Model
 from symbolic_cost.ops.part import Part
+from symbolic_cost.ops.pattern import is_tied
 from symbolic_cost.ops.trained import Key, key_of, training_only
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import r_a
@@ -80,6 +81,8 @@ def training(model: Model, text: str, *, step: bool = False) -> Model:
     beside = [(term, problems.attempt(linear, whole, term)) for term in read if term.method]
     plain = [problems.attempt(weights, whole, term) for term in read if not term.method]
     problems.refuse()
+    if len(plain) + len(beside) > len(plain[:1]) and own.union(*plain) == _learning(whole):
+        raise InputError(f"train: {quote(text)} is every weight: {ALL} alone is accepted")
     for number, (term, targets) in enumerate(beside):
         adapted, added = _attached(adapted, term, targets, number)
         own |= added
@@ -139,14 +142,17 @@ def _term(text: str) -> _Term:
 
 def _weights_of_term(model: Model, term: _Term, *, step: bool) -> set[Key]:
     """Return the weights that a term means."""
-    every = {key_of(part, one) for part, _, one in _weights(model) if one.needs_gradient}
-    paths = _paths(model)
+    every, paths = _learning(model), _paths(model)
     matching = _matching(model, term, ("weight", paths), {ALL: paths.keys()}, step=step)
     meant = {key for path in matching for key in paths[path]}
     left = every - meant if term.but else meant & every
     if not (left or step):
         raise InputError(f"train: {quote(term.text)} leaves no weight that is trained")
     return left
+
+
+def _learning(model: Model) -> set[Key]:
+    return {key_of(part, one) for part, _, one in _weights(model) if one.needs_gradient}
 
 
 def _weights(model: Model) -> Iterator[tuple[Part, Op, Operand]]:
@@ -217,7 +223,7 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
         for op in part.ops:
             if f"{part.path}.{op.path}" in targets:
                 own_op = next(one for one in ops if one.path == op.path)
-                made = kind(ops, own_op, model.axes, rank, model.sizes)
+                made = kind(ops, own_op, model.axes, rank, model.sizes, _is_one(part))
                 try:
                     ops = made.attached()
                 except PatternError as error:
@@ -239,6 +245,14 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
     return adapted, own
 
 
+def _is_one(part: Part) -> bool:
+    """Tell whether all repetitions of a part are one layer, as in ALBERT: it shares every weight.
+
+    A layer that shares some, as Zamba's, is made anew for each use, and only then tied.
+    """
+    return part.repeat != 1 and all(is_tied(w) for op in part.ops for w in op.weights)
+
+
 def _linear(model: Model, term: _Term, *, step: bool) -> set[str]:
     """Return the paths of the linear layers that a term means.
 
@@ -246,9 +260,8 @@ def _linear(model: Model, term: _Term, *, step: bool) -> set[str]:
         InputError: names that nothing has, weights that are read twice, and words of checkpoints
             that may mean other layers as well.
     """
-    layers = {f"{p.path}.{o.path}": (p, o) for p in model.parts for o in p.ops if is_target(o)}
-    inner = {path for path, (p, o) in layers.items() if p.is_block and not routes(model, o)}
-    words = {**said(layers, model.family), _LINEAR: inner}
+    layers = _layers(model)
+    words = {**said(layers, model.family), _LINEAR: _of_blocks(model)}
     meant = _matching(model, term, ("linear layer", layers), words, step=step)
     problems = [
         f"train: {quote(path)} and {other} share a weight, beside which no adapter is declared"
@@ -266,6 +279,32 @@ def _linear(model: Model, term: _Term, *, step: bool) -> set[str]:
             problems.append(f"train: {quote(name)} is a word of checkpoints, {why}: name {pieces}")
     refuse(problems)
     return meant
+
+
+def _layers(model: Model) -> dict[str, tuple[Part, Op]]:
+    return {f"{p.path}.{o.path}": (p, o) for p in model.parts for o in p.ops if is_target(o)}
+
+
+def _of_blocks(model: Model) -> set[str]:
+    """Return the linear layers that all-linear means."""
+    layers = _layers(model).items()
+    return {path for path, (p, o) in layers if p.is_block and not routes(model, o)}
+
+
+def not_all_linear(model: Model) -> Iterator[str]:
+    """Say which parts have linear layers that all-linear does not mean, beside the head's."""
+    whole = model.origin
+    if whole is None or not any(_LINEAR in _term(one).names for one in model.trains.split("+")):
+        return
+    meant, layers = _of_blocks(whole), _layers(whole)
+    inside = dict.fromkeys(layers[path][0].path for path in layers if path in meant)
+    rest = dict.fromkeys(part.path for part, _ in layers.values() if part.path not in inside)
+    others = [path for path in rest if path != "head"]
+    if others:
+        yield (
+            f"{_LINEAR}: the linear layers of {', '.join(inside)}; "
+            f"beside those of {', '.join(others)} there is no adapter unless they are named"
+        )
 
 
 def _again(part: Part, target: Op) -> Iterator[str]:

@@ -26,6 +26,7 @@ WORDS = {
 """Strategies by other words of the field."""
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
+_LEVELS = ("0", "1", "2", "3")
 _RUN_TOGETHER = re.compile(r"([A-Za-z]+)[ _:-]?([0-9]{1,6})")
 
 
@@ -80,8 +81,9 @@ def _unknown(name: str, accepted: tuple[str, ...]) -> str:
     """Say what was meant: of tp8 and "tp 8" tp=8, of fsdp zero=3 over data-parallel ranks."""
     run_together = _RUN_TOGETHER.fullmatch(name)
     if run_together and run_together[1].lower() in accepted:
-        meant = f"{run_together[1].lower()}={run_together[2]}"
-        return f"unknown strategy {quote(name)}: did you mean {meant}?"
+        word, number = run_together[1].lower(), run_together[2]
+        if word != "zero" or number in _LEVELS:
+            return f"unknown strategy {quote(name)}: did you mean {word}={number}?"
     if name.lower() == "fsdp":
         return f"unknown strategy {quote(name)}: did you mean zero? As in dp=8,zero=3"
     return unknown("strategy", name, accepted, WORDS)

@@ -60,6 +60,10 @@ class KernelFits:
         return tables
 
 
+_WIDE = "bf16"
+"""The precision of attention, and of products but for narrow ones."""
+
+
 def kernel_fits(files: Sequence[str], machine: Machine) -> KernelFits:
     """Fit the rates of a machine's kernels to files of measured ones.
 
@@ -68,6 +72,8 @@ def kernel_fits(files: Sequence[str], machine: Machine) -> KernelFits:
             kernels, or half of a kind (attention in prefill alone).
     """
     problems, outcome = Problems(), KernelFits()
+    if _WIDE not in machine.matrix:
+        raise InputError(f"kernels are fitted in {_WIDE}, of which {machine.name} has no rate")
     tables = [(file, problems.attempt(_rows, file, machine)) for file in files]
     problems.refuse()
     for file, rows in tables:
@@ -101,20 +107,24 @@ def _rows(file: str, machine: Machine) -> Rows:
 
 def _kinds(rows: Rows, machine: Machine) -> Iterator[tuple[str, Form]]:
     """Yield the kinds of kernels that a table has, with their forms."""
-    for kind, make in KERNEL_FORMS.items():
-        if kind == "products fp8" and "fp8" not in machine.matrix:
-            continue
-        form = make(machine)
+    for kind, form in _forms(machine):
         if {*form.columns, "latency_ms"} <= rows[0].keys() and any(
             form.chosen(row) for row in rows
         ):
             yield kind, form
 
 
-def _accepted(row: Mapping[str, str], machine: Machine) -> str:
+def _forms(machine: Machine) -> Iterator[tuple[str, Form]]:
+    """Yield the kinds of kernels that a machine has, with their forms."""
     for kind, make in KERNEL_FORMS.items():
-        if {*(columns := make(machine).columns), "latency_ms"} <= row.keys():
-            others = {name: text for name, text in row.items() if name not in columns}
+        if kind != "products fp8" or "fp8" in machine.matrix:
+            yield kind, make(machine)
+
+
+def _accepted(row: Mapping[str, str], machine: Machine) -> str:
+    for kind, form in _forms(machine):
+        if {*form.columns, "latency_ms"} <= row.keys():
+            others = {name: text for name, text in row.items() if name not in form.columns}
             return f"has the columns of {kind}, but no row is one: the first has {quote(others)}"
     times = [name for name in row if name and name.startswith(("latency", "time"))]
     other = f"; {', '.join(times)} is there" if times and "latency_ms" not in times else ""

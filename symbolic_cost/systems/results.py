@@ -14,6 +14,9 @@ THROUGHPUTS = ("tokens per second", "samples per second")
 RESULTS = ("step", "bubble fraction", "exposed", *THROUGHPUTS, "achieved", "mfu", "hfu")
 """Definitions that say how good the step is."""
 
+SHARES = ("bubble fraction", "mfu", "hfu")
+"""Definitions that are shares: of the step, of the peak rate."""
+
 
 def unit_of(name: str) -> str:
     """Return the unit of a definition of a step, "1" where it has none.
@@ -25,8 +28,7 @@ def unit_of(name: str) -> str:
         return Unit.FLOP.value
     if name.endswith(".message"):
         return Unit.BYTE.value
-    ratios = ("bubble fraction", "mfu", "hfu")
-    if name in ratios or name.endswith(".ranks") or name.startswith("slowness."):
+    if name in SHARES or name.endswith(".ranks") or name.startswith("slowness."):
         return "1"
     if name in THROUGHPUTS:
         return "1/s"

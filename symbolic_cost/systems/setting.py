@@ -7,6 +7,7 @@ from sympy import Expr, Integer
 from symbolic_cost.axes import At, Role
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.conventions.questions import Role as Element
+from symbolic_cost.errors import InputError
 from symbolic_cost.extrema import Min
 from symbolic_cost.lazy import Recent
 from symbolic_cost.ledger import Phase
@@ -16,7 +17,7 @@ from symbolic_cost.parallel.memory import Training
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.schedules import Schedule
 from symbolic_cost.parallel.stages import block_paths
-from symbolic_cost.parallel.states import Precision, precision
+from symbolic_cost.parallel.states import PRECISIONS, Precision, precision
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.parallel.structure import Structure
 from symbolic_cost.parallel.table import Divided
@@ -99,6 +100,7 @@ class Setting:
     @cached_property
     def timing(self) -> Timing:
         """How work takes time."""
+        check_units(self.machine, self.policy)
         rates, runs = self._rates, self.methods.stack
         hidden = usually_hidden(runs, self.divided.pipeline.schedule)
         return Timing(
@@ -161,3 +163,17 @@ Source: megatron-core, overlap_p2p_comm.
 """
 
 _RATES: Recent[Rates] = Recent(64)
+
+
+def check_units(machine: Machine, policy: Precision) -> None:
+    """Refuse a precision in which a machine does not compute.
+
+    Raises:
+        InputError: which precisions it has is told.
+    """
+    if policy.units not in machine.matrix:
+        has = ", ".join(one.name for one in PRECISIONS.values() if one.units in machine.matrix)
+        raise InputError(
+            f"precision {policy.name} computes in {policy.units}, of which {machine.name} has no "
+            f"rate: accepted are {has}"
+        )

@@ -104,9 +104,9 @@ def test_scale_says_how_attention_meets_the_mlp():
 
 
 def test_a_symbol_that_a_cost_lacks_is_told():
-    told = "m1 does not occur in this cost of this model under this strategy"
-    assert told in run("scale flops_train gpt2 --in tp")
-    assert told not in run("scale flops_train gpt2 --in tp --strategy tp=8")
+    told = "l does not occur in this cost of this model under this strategy"
+    assert told in run("scale params gpt2 --in l")
+    assert told not in run("scale flops_train gpt2 --in l")
 
 
 def test_models_lists_four_sizes_of_gpt2_and_eight_of_gpt3():

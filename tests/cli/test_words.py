@@ -20,6 +20,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
     (tmp_path / "F.json").write_text(json.dumps({"K": "x"}))
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
     (tmp_path / "lone").mkdir()
     (tmp_path / "lone" / "x.safetensors").write_bytes(b"xx")
     (tmp_path / "open.sh").write_text(
@@ -40,6 +41,14 @@ def folder(tmp_path, monkeypatch):
         (("memory", "gpt2", "--train", "lora:r=8,q,q"), "names 'q' more than once"),
         (("memory", "gpt2", "--strategy", "tp,,dp"), "--strategy 'tp,,dp': something is missing"),
         (("memory", ""), "MODEL '' says nothing"),
+        (("count", "lone"), "lone: is a directory without config.json"),
+        (("memory", "gpt2", "--strategy", "zero-2019"), "'zero-2019': did you mean zero?"),
+        (("calibrate", "--kernels", "rows.csv"), "its columns are of no kind of kernel: m, n, k"),
+        (("calibrate", "--system", "v100", "--kernels", "rows.csv"), "bf16, of which v100 has no"),
+        (
+            ("search", "gpt2", "--gpus", "2", "--global-batch", "2", "--prove", "--vary", "t_k=1"),
+            "vary t_k: nothing depends on it",
+        ),
         (("count", ""), "CONFIG '' says nothing"),
         (("import", "F.json", ""), "FILES '' says nothing"),
         (("reproduce", "gpipe-2019", "--inputs", "F.json"), "'F.json': input 'K' is 'x'"),
@@ -163,3 +172,39 @@ def test_a_range_that_nobody_waits_for(by):
     result = CliRunner().invoke(main, line)
     assert result.exit_code == 2
     assert "range 1:1000000: 1,000,000 candidates" in result.stderr
+
+
+def test_shares_are_per_cent_and_what_fits_is_yes_or_no_for_people_alone():
+    """As `search` and `mfu` print them; programs get shares and ones as they are."""
+    sweep = [*SWEEP, "--vary", "tp=1,2", "--columns", "mfu,fits"]
+    read = json.loads(CliRunner().invoke(main, [*sweep, "--format", "json"]).stdout)["records"]
+    shown = CliRunner().invoke(main, sweep).stdout
+    assert [one["fits"] for one in read] == [1, 1]
+    for one in read:
+        assert f"{100 * one['mfu']:.4g} %    yes" in shown
+    step = ["time", "gpt2", "--system", "h100", "--set", "b=1,M=8"]
+    answer = sc.job("gpt2", "", {"b": 1, "M": 8}, system="h100").time()
+    assert f" {float(100 * answer.mfu):.4g} %\n" in CliRunner().invoke(main, step).stdout
+    rows = json.loads(CliRunner().invoke(main, [*step, "--format", "json"]).stdout)["records"]
+    (share,) = (row["value"] for row in rows if row["part"] == "mfu")
+    assert share == float(answer.mfu)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("comm gpt2 --groups", "one rank is no group: --strategy names several"),
+        ("time gpt", "definitions that these rest on are left out: --format json or markdown has"),
+        ("import config.json", "a model's configuration alone, which says nothing of a run: count"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_told(line, told):
+    shown = CliRunner().invoke(main, line.split()).stdout
+    assert told in " ".join(shown.split())
+    assert shown.count("\n") < 70
+
+
+def test_programs_get_all_definitions_of_a_step():
+    rows = json.loads(CliRunner().invoke(main, ["time", "gpt", "--format", "json"]).stdout)
+    assert len(rows["records"]) > 100

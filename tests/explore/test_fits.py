@@ -28,5 +28,6 @@ def test_a_question_about_nothing_is_refused():
 
 def test_a_precision_that_the_machine_lacks_is_refused():
     """No size is the largest of a run that there cannot be."""
-    with pytest.raises(InputError, match="unknown precision of a100-80gb 'fp8'"):
+    said = "precision fp8-hybrid computes in fp8, of which a100-80gb has no rate"
+    with pytest.raises(InputError, match=said):
         sc.fit(sc.job("gpt2", system="a100-80gb", precision="fp8-hybrid"), 4, symbols=("b",))

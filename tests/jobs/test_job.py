@@ -3,9 +3,11 @@
 from fractions import Fraction
 
 import pytest
+from click.testing import CliRunner
 from sympy import Integer, Rational
 
 import symbolic_cost as sc
+from symbolic_cost.cli import main
 from symbolic_cost.conventions.presets import STANDARD
 from symbolic_cost.errors import DivisibilityError, InputError, UnknownNameError
 from symbolic_cost.models.decoders.gpt import GPT
@@ -307,3 +309,27 @@ def test_a_window_is_a_number_to_give(name):
     )
     assert one.total("flops_fwd") != other.total("flops_fwd")
     assert "W" not in {symbol.name for symbol in one.total("flops_fwd").free_symbols}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("table gpt2 --columns flops_fwd,params", False),
+        ("table gpt2 --columns params,saved", True),
+        ("formula params gpt2", False),
+        ("formula saved gpt2", True),
+        ("tree gpt2 --of flops", False),
+        ("scale flops gpt2", False),
+        ("comm gpt2 --strategy tp=2", False),
+        ("time gpt2 --set b=1,M=1", False),
+        ("time gpt2 --set b=1,M=1 --offload saved", True),
+        ("roofline gpt2 --set b=1", False),
+        ("sensitivity gpt2 --of params --set b=1", False),
+        ("sensitivity gpt2 --of memory --set b=1,M=1", True),
+        ("memory gpt2", True),
+    ],
+)
+def test_saved_bytes_are_told_as_unchecked_where_they_are_shown(line, told):
+    result = CliRunner().invoke(main, line.split())
+    assert result.exit_code == 0, result.output
+    assert ("saved bytes not checked" in result.output) is told

@@ -305,3 +305,48 @@ def test_adapters_of_layers_that_files_hold_as_one_are_told(name, words, told):
     assert ("q, k, v have an adapter each" in lines) is told
     note = count(name, train=f"lora:r=8,{words}")["note"] or ""
     assert ("q, k, v have an adapter each" in note) is told
+
+
+ALBERT = {
+    "model_type": "albert",
+    "architectures": ["AlbertForMaskedLM"],
+    "vocab_size": 2000,
+    "embedding_size": 64,
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 512,
+    "max_position_embeddings": 128,
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "trained"),
+    [
+        ("lora:r=8,q,v", 2 * (256 + 256) * 8),  # A and B, of queries and of values
+        ("lora:r=8,all-linear", 4 * (256 + 256) * 8 + 2 * (256 + 512) * 8),
+        ("adapter:r=8,fc2", 2 * 256 * 8 + 8 + 256),  # two products and their biases
+    ],
+)
+def test_a_layer_that_repeats_itself_has_one_adapter(words, trained):
+    """Transformers' ALBERT runs one module four times, and PEFT puts one adapter into it."""
+    assert count(ALBERT, train=words)["params_trained"] == trained
+    one = count({**ALBERT, "num_hidden_layers": 1}, train=words)
+    assert one["params_trained"] == trained
+    assert count(ALBERT, train=words)["flops_train"] > one["flops_train"]
+
+
+@pytest.mark.parametrize("words", ["all+head", "all-but:head+head", "lora:r=8,qkv+all"])
+def test_terms_that_say_every_weight_are_refused(words):
+    """Beside all no name adds a weight, and an adapter has nothing frozen to stand at."""
+    with pytest.raises(InputError, match="is every weight: all alone is accepted"):
+        sc.job("gpt2", train=words)
+
+
+@pytest.mark.parametrize("words", ["lora:r=8,all-linear", "lora:r=8,q,v"])
+def test_towers_that_all_linear_leaves_out_are_told(words):
+    entry = next(one for one in TRUTH["entries"] if "vision_config" in one["config"])
+    note = count(entry["config"], image_tokens=4, train=words)["note"]
+    assert ("beside those of vision.block, connector there is no adapter" in note) is (
+        "all-linear" in words
+    )

@@ -262,7 +262,7 @@ def test_efficiencies_of_the_machine_count():
 
 
 def test_refusals():
-    with pytest.raises(InputError, match="precision of v100"):
+    with pytest.raises(InputError, match="bf16, of which v100 has no rate"):
         step_time(GPT().model(), parse_strategy(""), machine("v100"))
     with pytest.raises(InputError, match="unknown schedule"):
         step_time(GPT().model(), parse_strategy(""), machine("h100"), Training(schedule="2f1b"))

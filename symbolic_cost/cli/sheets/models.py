@@ -53,12 +53,20 @@ def recipe_sheet(recipe: Recipe) -> Sheet:
         model = of_length(recipe.model, shortest)
         params = bind(cost(model, MODEL_FLOP).total("parameter"), model.bindings)
         rows.append(("parameters", str(params), "derived"))
+    of_a_model = not (recipe.degrees or recipe.switches or recipe.run)
+    strategy = _NO_RUN if of_a_model else f"strategy: {recipe.strategy or 'none, on one rank'}"
     notes = (
-        f"strategy: {recipe.strategy or 'none, on one rank'}",
+        strategy,
         *recipe.notes,
         *(f"not read: {entry.where}" for entry in recipe.unread),
     )
     return Sheet("Imported", headed("value, is>, from"), tuple(rows), notes)
+
+
+_NO_RUN = (
+    "a model's configuration alone, which says nothing of a run: count takes it as it is, and "
+    "memory, time and all others with --strategy and --set b=1"
+)
 
 
 def _place(recipe: Recipe, name: str) -> str:

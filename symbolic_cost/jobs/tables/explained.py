@@ -67,7 +67,7 @@ def explained_sheet(timed: Timed) -> Sheet:
         *(() if timed.interval is None else interval_notes(timed.interval)),
         *((f"a tenth better shortens the step by: {', '.join(told)}",) if machine else ()),
         *timed.warnings,
-        *header(timed.setup),
+        *header(timed.setup, "step", *timed.setup.training.offload),
     )
     return replace(spent_sheet(timed, time_shares(timed)), notes=notes)
 

@@ -14,8 +14,10 @@ from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.build import modelled
 from symbolic_cost.jobs.header import header
+from symbolic_cost.jobs.numbers import refuse_absent, sizes_of
 from symbolic_cost.jobs.setup import Setup, refuse_fixed
 from symbolic_cost.jobs.tables.totals import number
+from symbolic_cost.ops.graph import Model
 from symbolic_cost.symbols import symbol
 
 
@@ -33,10 +35,11 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
     cost = problems.attempt(named_cost, name)
     grown = problems.attempt(symbol, wrt)
     problems.refuse()
-    if at is not None:
-        work = replace(work, model=replace(work.model, bindings=at.bindings))
-    stepped = cost.total(work.rows)
     refuse_fixed(work.model, grown.name)
+    refuse_absent(work.model, work.strategy, grown.name)
+    stepped = cost.total(work.rows)
+    if at is not None:
+        work = replace(work, model=replace(work.model, bindings=_sizes_of(at, work, stepped)))
     total = factored(smoothed(stepped))
     rows: list[tuple[Cell, ...]] = [
         ("total", total, number(work.value(total))),
@@ -57,7 +60,22 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
     notes = [] if smoothed(stepped) == stepped else [_SMOOTHED]
     if not total.has(grown):
         notes.append(f"{wrt} does not occur in this cost of this model under this strategy")
-    return Sheet(title, headed("quantity, formula, value>"), tuple(rows), (*notes, *header(work)))
+    return Sheet(
+        title, headed("quantity, formula, value>"), tuple(rows), (*notes, *header(work, cost.name))
+    )
+
+
+def _sizes_of(at: Model, work: Setup, total: Expr) -> dict[str, int]:
+    """Return the sizes of a named model, if it has those of a cost of another."""
+    own = sizes_of(work.model)
+    given = {*at.bindings, *work.numbers, "b"}
+    lacks = sorted(name for s in total.free_symbols if (name := s.name) in own - given)
+    if lacks:
+        raise InputError(
+            f"--at {at.name} has no {', '.join(lacks)}, which this cost of {work.model.name} has: "
+            "a named model of a like family is accepted"
+        )
+    return {name: size for name, size in at.bindings.items() if name in own}
 
 
 _SMOOTHED = "padded sizes are taken as quotients: ceilings have no derivative"

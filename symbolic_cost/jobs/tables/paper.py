@@ -96,7 +96,8 @@ def _per_op(work: Setup, costs: Sequence[NamedCost], only: str | None) -> Sheet:
             cells = (path.rpartition(".")[2], *_cells(pairs, only))
             ops.append((path, own.rows[0].count, cells))
     title = f"Costs of {work.share.name} per op, each counted once, of one rank and microbatch"
-    return Sheet(title, tuple(columns), tuple(below_headings(ops)), header(work))
+    notes = header(work, *(cost.name for cost in costs))
+    return Sheet(title, tuple(columns), tuple(below_headings(ops)), notes)
 
 
 def _ops(table: CostTable) -> tuple[str, ...]:
@@ -155,7 +156,7 @@ def _collectives(work: Setup, only: str | None) -> Sheet:
             rows.append((path, own.rows[0].count, cells))
     title = f"Collectives of {work.share.name} by kind: what one rank sends per microbatch"
     title += ", and once per step" * (_STEP in passes)
-    return Sheet(title, tuple(columns), tuple(below_headings(rows)), header(work))
+    return Sheet(title, tuple(columns), tuple(below_headings(rows)), header(work, "comm"))
 
 
 def _by_kind(table: CostTable) -> dict[tuple[str, str, str], list[Expr]]:

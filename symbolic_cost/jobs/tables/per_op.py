@@ -41,7 +41,11 @@ def flat_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> She
         cells = [cell for pair in pairs for cell in _chosen(pair, only)]
         rows.append((path, None if part is None else part.repeat, *cells))
     return Sheet(
-        f"Costs of {work.share.name} per op", tuple(columns), tuple(rows), header(work), work.names
+        f"Costs of {work.share.name} per op",
+        tuple(columns),
+        tuple(rows),
+        _header(work, costs),
+        work.names,
     )
 
 
@@ -62,8 +66,12 @@ def grouped_sheet(work: Setup, costs: Sequence[NamedCost], only: str | None) -> 
     )
     rows = (*ops, row("total", _total(work, costs)))
     return Sheet(
-        f"Costs of {work.share.name} per op", tuple(columns), rows, header(work), work.names
+        f"Costs of {work.share.name} per op", tuple(columns), rows, _header(work, costs), work.names
     )
+
+
+def _header(work: Setup, costs: Sequence[NamedCost]) -> tuple[str, ...]:
+    return header(work, *(cost.name for cost in costs))
 
 
 def _valued(work: Setup, costs: Sequence[NamedCost], only: str | None) -> Lettered:

@@ -15,11 +15,12 @@ from symbolic_cost.emit.naming import text_of
 from symbolic_cost.errors import InputError
 from symbolic_cost.jobs.answers import TimeAnswer
 from symbolic_cost.jobs.fit import surroundings
+from symbolic_cost.jobs.numbers import refuse_absent
 from symbolic_cost.jobs.setup import Setup
 from symbolic_cost.ledger import Place
 from symbolic_cost.parallel.moments import MOMENTS, moments
 from symbolic_cost.symbols import GLOSSARY, exact, symbol
-from symbolic_cost.units import Unit
+from symbolic_cost.units import Unit, human
 
 _POINTS = 41
 _SPAN = 16
@@ -71,7 +72,7 @@ def time_bars(answers: Sequence[TimeAnswer]) -> Bars:
     stacks = [_step(answer) for answer in answers]
     names = dict.fromkeys(name for stack in stacks for name in stack)
     parts = {name: [stack.get(name, 0.0) for stack in stacks] for name in names}
-    labels = [f"{_label(a.setup)} (MFU {a.mfu:.2f})" for a in answers]
+    labels = [f"{_label(a.setup)} (MFU {human(a.mfu, Unit.RATIO, 2)})" for a in answers]
     return Bars(answers[0].timed.title, labels, parts, Unit.SECOND)
 
 
@@ -87,6 +88,7 @@ def _step(answer: TimeAnswer) -> dict[str, float]:
 def scaling_curves(work: Setup, name: str, by: str) -> Curves:
     """Return a cost over one of its symbols: the whole, and its terms by power of the symbol."""
     cost, variable = named_cost(name), symbol(by)
+    refuse_absent(work.model, work.strategy, variable.name)
     total = cost.total(work.rows)
     if variable not in total.free_symbols:
         raise InputError(f"{name} of {work.model.name} does not depend on {by}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sympy import Expr
 
@@ -15,7 +16,7 @@ from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.symbols import named, symbol
 from symbolic_cost.systems.chain import derivative_name
 from symbolic_cost.systems.overlap import overlaps
-from symbolic_cost.systems.results import unit_of
+from symbolic_cost.systems.results import SHARES, unit_of
 from symbolic_cost.systems.spread import Interval
 from symbolic_cost.systems.step import RESULTS, STEP_PARTS
 from symbolic_cost.units import Unit, human
@@ -58,6 +59,8 @@ def figure(timed: Timed, name: str) -> float | Measured:
 
 def _measured(name: str, value: Expr) -> float | Measured:
     unit, number = unit_of(name), float(value)
+    if name in SHARES:
+        return Measured(number, Unit.RATIO)
     return number if unit in ("1", "1/s") else Measured(number, Unit(unit))
 
 
@@ -89,6 +92,19 @@ def _formula_sheet(timed: Timed) -> Sheet:
     )
     title = f"{timed.title}: formulas of {', '.join(timed.open_symbols)}"
     return Sheet(title, headed("part, value>, definition"), rows, _notes(timed))
+
+
+def briefly(sheet: Sheet) -> Sheet:
+    """Return what a screen takes: of hundreds of definitions the first, and how to get the rest."""
+    left = len(sheet.rows) - _FIRST
+    if left <= _FIRST:
+        return sheet
+    more = f"{left} definitions that these rest on are left out: --format json or markdown has all"
+    return replace(sheet, rows=sheet.rows[:_FIRST], notes=(more, *sheet.notes))
+
+
+_FIRST = 16
+"""Definitions of a step and its figures, and what they name at once."""
 
 
 def ops_sheet(timed: Timed) -> Sheet:
@@ -135,7 +151,7 @@ def _notes(timed: Timed) -> tuple[str, ...]:
         *timed.warnings,
         stack_note(timed.setup),
         *(() if own is None else interval_notes(own)),
-        *header(timed.setup),
+        *header(timed.setup, "step", *timed.setup.training.offload),
     )
 
 

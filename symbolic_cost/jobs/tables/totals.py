@@ -29,7 +29,7 @@ def total_sheet(
     known = cost.total(work.bound.select(path=path))
     columns = (Column("cost"), Column("formula"), Column("value", "right", cost.unit))
     row = (cost.name, formula, number(known))
-    notes = (note, *header(work)) if note else header(work)
+    notes = (*filter(None, [note]), *header(work, cost.name))
     return Sheet(f"{cost.meaning} of {path or work.share.name}", columns, (row,), notes, work.names)
 
 
@@ -45,7 +45,7 @@ def nested_sheet(work: Setup, name: str, phase: str | None) -> Sheet:
     cost, work = named_cost(name, phase), lettered(work)
     work.bound  # noqa: B018 - refuses numbers that do not fit
     sheet = tree_sheet(cost.rows(work.rows), cost.name, work.values)
-    return replace(sheet, notes=sheet.notes + header(work), names=work.names)
+    return replace(sheet, notes=sheet.notes + header(work, cost.name), names=work.names)
 
 
 def number(expr: Expr) -> Cell:

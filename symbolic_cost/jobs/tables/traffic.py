@@ -18,6 +18,9 @@ _SHOWN = 8
 """Groups of one mesh axis that are listed; the rest are counted."""
 
 
+_SENT = "comm"
+
+
 def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
     """Tabulate what one rank sends in a step, then what rank and cluster send in all."""
     work = lettered(work)
@@ -40,7 +43,7 @@ def communication_sheet(work: Setup, *, per_op: bool) -> Sheet:
     title = f"Communication of {work.share.name} in one step"
     alone = () if any(totals.values()) else ("one rank sends nothing: --strategy names several",)
     sums = (total for sent in totals.values() for total in sent.values())
-    notes = (*alone, *lacking(work, sums), *header(work))
+    notes = (*alone, *lacking(work, sums), *header(work, _SENT))
     return Sheet(title, _columns(per_op=per_op), tuple(rows), notes, work.names)
 
 
@@ -55,7 +58,9 @@ def groups_sheet(work: Setup, node_size: int) -> Sheet:
         if len(groups) > _SHOWN:
             rows.append((axis, None, f"... {len(groups)} groups in all", None))
     columns = headed("mesh axis, group>, ranks, reach")
-    return Sheet(f"Rank groups, {node_size} GPUs per node", columns, tuple(rows), header(work))
+    title = f"Rank groups, {node_size} GPUs per node"
+    alone = () if rows else ("one rank is no group: --strategy names several",)
+    return Sheet(title, columns, tuple(rows), (*alone, *header(work, _SENT)))
 
 
 def _reach(group: Group) -> str:
