@@ -93,6 +93,11 @@ class Largest:
     more: int
     per_unit: float | None = None
 
+    @property
+    def tried(self) -> int | None:
+        """The largest size that was tried, if the search ended before the memory did."""
+        return LARGEST if self.size > LARGEST - _DOWN else None
+
 
 def largest(base: Subject, space: Space, symbol: str) -> Largest:
     """Return the largest size of a symbol that fits under any strategy of a space.

@@ -198,6 +198,8 @@ def fits_sheet(fits: Fits) -> Sheet:
         binds = "nothing fits" if one.setup is None else str(fit(one.setup))
         if one.size == search.setup.most(name):
             binds = f"the model has {one.size} learned positions; {binds}"
+        elif one.tried is not None:
+            binds = f"none beyond {one.tried} was tried; {binds}"
         label = f"largest {name} on {gpu_count(gpus)}"
         rows.append((label, one.size, *_way(one.candidate), one.per_unit, one.more, binds))
     if fits.fewest is None:

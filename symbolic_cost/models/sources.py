@@ -7,6 +7,7 @@ from typing import Any
 
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.configfile import Document, checked, is_elsewhere, read_document
+from symbolic_cost.models.published_size import configured
 
 
 def document(source: str | Path | Mapping[str, Any] | Document) -> Document:
@@ -14,7 +15,8 @@ def document(source: str | Path | Mapping[str, Any] | Document) -> Document:
 
     Args:
         source: a mapping, a file, a folder that holds a config.json; a GGUF file, whose metadata
-            are one; safetensors, beside which one stands; or a name on the Hub, "hub:org/name".
+            are one; safetensors, beside which one stands; a name on the Hub, "hub:org/name"; or
+            that of a published one, "qwen3-next-80b-a3b".
 
     Raises:
         InputError: no such file, too large, not JSON, not an object, or a key given twice.
@@ -38,4 +40,6 @@ def _read(source: object) -> Document:
         from symbolic_cost.models.stored.places import elsewhere  # noqa: PLC0415 - few ask for it
 
         return elsewhere(str(source))
+    if isinstance(source, str) and not source.endswith(".json") and source in configured():
+        return checked(source, configured()[source].config)
     return read_document(Path(source), Path(source).name or str(source))

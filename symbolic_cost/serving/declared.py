@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from symbolic_cost.errors import InputError, looked_up, quote
+from symbolic_cost.errors import InputError, UnknownNameError, quote, unknown
 from symbolic_cost.layers.latent import Expansion, LatentAttention
 from symbolic_cost.models.catalog import CATALOG, Preset
 from symbolic_cost.models.config import from_config
-from symbolic_cost.models.configfile import Document
+from symbolic_cost.models.configfile import Document, is_elsewhere, is_folder
 from symbolic_cost.models.decoders.config import ABSORBED
 from symbolic_cost.models.decoders.decoder import Decoder
 from symbolic_cost.models.decoders.families import DECODERS, symbolic
 from symbolic_cost.models.inference import Declare
+from symbolic_cost.models.published_size import configured
 from symbolic_cost.models.shape import Shape
 from symbolic_cost.models.sources import document
+from symbolic_cost.models.traced import is_graph
 from symbolic_cost.ops.graph import Model
 from symbolic_cost.ops.part import Place
 
@@ -31,13 +33,31 @@ def declaring(model: str) -> tuple[Declare, Declare | None]:
 
     Raises:
         UnknownNameError: no such model.
-        InputError: every problem of the configuration.
+        InputError: every problem of the configuration; a graph, which has its own positions.
     """
-    if not model.endswith(".json"):
-        preset = looked_up("model", model, CATALOG)
-        _refuse_open_sizes(preset.model())
-        return preset.model, _on_latents(preset)
-    return _configured(document(model))
+    own = _configuration(model)
+    if own is not None:
+        return _configured(own)
+    preset = _preset(model)
+    _refuse_open_sizes(preset.model())
+    return preset.model, _on_latents(preset)
+
+
+def _configuration(model: str) -> Document | None:
+    """Return the configuration that a model is read from; none of one declared by name."""
+    if is_graph(model):
+        raise InputError(
+            f"model {quote(model)}: a graph runs on the tokens that it was exported with, and an "
+            "engine on others: a name or a config.json of the model is accepted"
+        )
+    path = model.endswith(".json") or is_elsewhere(model) or is_folder(model)
+    return document(model) if path or model in configured() else None
+
+
+def _preset(model: str) -> Preset:
+    if model not in CATALOG:
+        raise UnknownNameError(unknown("model", model, [*CATALOG, *configured()]))
+    return CATALOG[model]
 
 
 def _configured(own: Document) -> tuple[Declare, Declare | None]:
@@ -69,15 +89,15 @@ def predicting(model: str) -> tuple[Declare, Declare | None]:
         f"draft_model = {NEXT!r}: {quote(model)} has no block for further tokens: decoders by name "
         "and configurations of deepseek_v3 have one; name a model that drafts"
     )
-    if model.endswith(".json"):
-        own = document(model)
+    own = _configuration(model)
+    if own is not None:
         heads = [f"{name}NextN" for name in own.values.get("architectures") or ()]
         try:
             both = _configured(replace(own, values={**own.values, "architectures": heads}))
         except InputError:
             raise refusal from None
     else:
-        preset = looked_up("model", model, CATALOG)
+        preset = _preset(model)
         if preset.family not in DECODERS:
             raise refusal
         both = _predicting(preset, None), _on_latents(preset, 1)

@@ -1,5 +1,7 @@
 """Inverse questions about memory."""
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -19,6 +21,16 @@ def test_positions_that_bind_are_told():
     assert "the model has 1024 learned positions; " in " ".join(
         CliRunner().invoke(main, line.split()).stdout.split()
     )
+
+
+@pytest.mark.slow
+def test_the_end_of_the_search_is_no_largest_size():
+    """Three blocks of width 64 keep less than a kilobyte per token: 80 GB hold more than 2**26."""
+    graph = Path(__file__).parents[1] / "golden" / "pt2" / "llama.pt2"
+    line = f"fit {graph} --system h100 --gpus 8 --for l --choose recompute=full --choose tp=4"
+    line += " --choose zero=1 --choose pp=1 --set l=8"
+    told = " ".join(CliRunner().invoke(main, line.split()).stdout.split())
+    assert "none beyond 67108864 was tried; " in told
 
 
 def test_a_question_about_nothing_is_refused():

@@ -562,6 +562,20 @@ def test_positions_of_keys_stay_apart_from_those_of_queries():
     assert forest.copies((l,)) == (t,)
 
 
+@pytest.mark.parametrize("strategy", ["cp", "ring", "tp,sp"])
+def test_a_learnt_table_of_positions_is_whole_on_ranks_that_split_positions(strategy):
+    """As the declared one: 17 rows of 64 for 4 x 4 patches and a token, of which each uses some."""
+    rows = sc.job(str(FOLDER / "vit.pt2"), strategy).rows.select(path="entry")
+    held = rows.select("parameter", where=lambda row: row.tensor == "position_embeddings")
+    assert sc.value(held.total("parameter").subs(symbols.e, 64)) == 17 * 64
+    made = "dposition_embeddings"
+    sent = rows.select("communication", where=lambda row: row.tensor == made)
+    mesh = strategy.partition(",")[0]
+    assert [(row.collective.kind, row.collective.meshes) for row in sent] == [
+        ("all-reduce", (mesh,))
+    ]
+
+
 def test_import_writes_axes_parts_and_formulas():
     result = CliRunner().invoke(main, ["import", str(FOLDER / "gpt2.pt2"), "--format", "json"])
     assert result.exit_code == 0, result.output

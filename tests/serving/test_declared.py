@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import symbolic_cost as sc
 from symbolic_cost.cli import main
+from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.shape import DECODE
 from symbolic_cost.parallel.parsing import parse_strategy
@@ -35,6 +37,23 @@ def test_latents_are_not_expanded_in_a_step(tmp_path, name):
     assert any(path.startswith("attention.latent") for path in paths)
     # Layers that choose keys have their scores in a step, too.
     assert ("attention.index_scores" in paths) is name.startswith("glm")
+
+
+@pytest.mark.parametrize(
+    "name", ["qwen3-next-80b-a3b", pytest.param("deepseek-v4-flash", marks=pytest.mark.slow)]
+)
+def test_names_of_configurations_are_served(name):
+    """As the command `models` lists them, beside presets and paths."""
+    declare, _ = declaring(name)
+    model = declare(DECODE)
+    held = sc.bind(sc.cost(model).total("parameter"), model.bindings)
+    assert held == sc.count(name)["params"] == sc.job(name).total("params")
+
+
+def test_graphs_are_not_served():
+    """They have no caches: positions of keys are those of the tokens."""
+    with pytest.raises(InputError, match=r"a name or a config\.json of the model is accepted"):
+        declaring(str(GOLDEN / "pt2" / "llama.pt2"))
 
 
 def test_what_has_no_latents_decodes_as_it_is(tmp_path):

@@ -11,12 +11,13 @@ from symbolic_cost.axes import Role
 from symbolic_cost.errors import PatternError
 from symbolic_cost.models.traced.acts import Act
 from symbolic_cost.models.traced.forest import Axis, Dim, Dims
-from symbolic_cost.models.traced.roles import Roles
+from symbolic_cost.models.traced.roles import AxisRole, Roles
 from symbolic_cost.models.traced.trace import Trace
 
 INSIDE = frozenset(
     {Role.HEAD, Role.GROUP, Role.WIDTH, Role.INNER, Role.VOCABULARY, Role.LATENT, Role.KEY_TOKEN}
 )
+_AS_MANY = "rows of a table, one for each position"
 _LETTERS = {
     Role.BATCH: "b", Role.HIDDEN: "e", Role.HEAD: "h", Role.GROUP: "g", Role.WIDTH: "d",
     Role.INNER: "f", Role.VOCABULARY: "v", Role.EXPERT: "x", Role.SLOT: "a", Role.LATENT: "w",
@@ -129,10 +130,11 @@ class Naming:
             self._beside.setdefault(axis, set()).update(flat)
         return self.names(dims, inside=False)
 
-    def _another(self, axis: Axis) -> Axis:
-        """Return a second axis for what is made of as many as are summed."""
-        other = self.trace.forest.copy(axis, "made")
-        self.roles.known.setdefault(other, self.roles.of(axis))
+    def _another(self, axis: Axis, role: Role | None = None) -> Axis:
+        """Return a second axis for what is made of as many as are summed; or of another role."""
+        other = self.trace.forest.copy(axis, role or "made")
+        known = self.roles.of(axis) if role is None else AxisRole(role, "", _AS_MANY)
+        self.roles.known.setdefault(other, known)
         self._beside.setdefault(other, set()).update({axis, *self._beside.get(axis, ())})
         self._beside.setdefault(axis, set()).add(other)
         return other

@@ -63,6 +63,8 @@ class Placing(Naming):
         self._views: dict[tuple[Tensor, tuple[str, ...], str], Tensor] = {}
         self._own: dict[Tensor, tuple[str, ...]] = {}
         self._stands: dict[Tensor, Tensor] = {}
+        others = (act for act in trace.acts if act.kind != "pointwise")
+        self._multiplied = {use.ref.tensor.weight for act in others for use in act.uses}
 
     def _operand(self, use: Use, act: Act, *, inside: bool) -> Operand:
         """Return a tensor and its axes as an op takes it, after the views that this needs."""
@@ -102,7 +104,22 @@ class Placing(Naming):
         usable = [(w, a) for w, a in pairs if a is None or a in owned or tensor.constant]
         if tensor.weight and all(a in owned for _, a in usable):
             usable.sort(key=lambda pair: owned.index(pair[1]))
-        return tuple(w for w, _ in usable)
+        axes = tuple(w for w, _ in usable)
+        return self._rows(axes) if tensor.weight and tensor.weight not in self._multiplied else axes
+
+    def _rows(self, dim: Dim) -> Dim:
+        """Return the axes of a table with those of its rows, one for each position.
+
+        Ranks that split positions hold it whole, as they do one that is looked up.
+        """
+        places = (Role.TOKEN, Role.KEY_TOKEN)
+        rows = tuple(
+            self._another(axis, Role.WHOLE) if self.roles.role(axis) in places else axis
+            for axis in dim
+        )
+        for axis in rows:
+            self._beside.setdefault(axis, set()).update(rows)
+        return rows
 
     def _lacked(self, use: Use) -> Dim:
         owned = self._axes(use.ref.tensor.dims)
