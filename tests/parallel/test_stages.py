@@ -279,6 +279,17 @@ def test_what_several_stages_have_is_told(name, told):
     assert "pipeline: " not in str(sc.job(name, "pp=1").table())
 
 
+@pytest.mark.parametrize("name", ["t5-small", "gpt2"])
+def test_what_several_stages_hold_is_told_of_frozen_weights_too(name):
+    """A frozen table stands at both ends, where nothing of it is added up."""
+    job = sc.job(name, "pp=2", {"b": 1}, train="lora:r=4,block.attention.proj")
+    text = " ".join(str(job.table()).split())
+    assert "the first and the last stage each hold table token" in text
+    assert ("every stage computes encoder.position" in text) == (name != "gpt2")
+    assert "adds up their gradients" not in text
+    assert not job.rows.select("communication", where=lambda row: row.per_step)
+
+
 @pytest.mark.parametrize(
     ("strategy", "schedule"), [("", "1f1b"), ("pp=4", "1f1b"), ("pp=4", "dualpipe")]
 )
