@@ -17,6 +17,13 @@ from tests.models.test_families_truth import TRUTH
 
 WITHOUT_BLOCKS = {"cnn"}
 FAMILIES = {preset.family: name for name, preset in reversed(CATALOG.items())}
+SIZED = {
+    preset.family: name
+    for name, preset in CATALOG.items()
+    if preset.bindings and preset.family not in WITHOUT_BLOCKS
+}
+"""One model with numbers of every family that has such a one."""
+
 QUICK = {"bert", "deepseek_v3", "llama", "mamba2", "t5", "vit"}
 """Families that the quick run tries: each puts its parts together in another way."""
 
@@ -336,6 +343,20 @@ def _on_all_stages(model, quantity, stages, **numbers):
             found[row.path, row.tensor] += number * job.value(row.total)
     lines = str(jobs["first"].table()).replace("\n", " ").split("pipeline: ")[1:]
     return {key: more for key, more in found.items() if more}, " ".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SIZED.values()))
+def test_stages_together_have_the_model_and_what_is_told(name):
+    """Of every family: FLOP of training, parameters and what is kept, op by op."""
+    for quantity in ("flop", "parameter", "saved"):
+        found, told = _on_all_stages(name, quantity, 4, b=1)
+        words = {*told.replace(",", "").split()}
+        named = {
+            key for key in found if words & {key[0].rpartition(".")[0], key[1].removeprefix("@")}
+        }
+        assert found.keys() == named
+        assert all(more > 0 for more in found.values())
 
 
 @pytest.mark.slow
