@@ -443,7 +443,7 @@ FAULTS = (
         "systems/step.py",
         "            / setting.divided.stages\n",
         "            / (setting.divided.stages + 1)\n",
-        (SYSTEMS,),
+        ("tests/systems/test_step.py",),
     ),
     Fault(
         "parallel/sharded.py",
