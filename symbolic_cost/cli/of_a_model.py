@@ -173,6 +173,7 @@ def comm(
     node_size: int,
     groups: bool,
     order: str,
+    scattered: bool,
     per_op: bool,
     choices: Choices,
     trained: dict[str, Any],
@@ -184,12 +185,14 @@ def comm(
     """
     if groups and per_op:
         raise click.UsageError("--groups and --per-op are two tables: give one of them")
+    if groups and scattered:
+        raise click.UsageError("--scattered is not read: --groups lists ranks, not what they send")
     from symbolic_cost.jobs.tables.traffic import communication_sheet, groups_sheet
 
     def make(run: Job) -> Sheet:
         return groups_sheet(run, node_size) if groups else communication_sheet(run, per_op=per_op)
 
-    out.sheet(choices.sheet(model, make, **trained, order=order))
+    out.sheet(choices.sheet(model, make, **trained, order=order, scattered=scattered))
 
 
 @command("time")

@@ -20,12 +20,13 @@ from symbolic_cost.ops.einsum import Einsum
 from symbolic_cost.ops.graph import ALL
 from symbolic_cost.ops.kernels import taken_by_all
 from symbolic_cost.ops.op import Op
+from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.part import Place as PartPlace
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
+from symbolic_cost.parallel.liveness import is_shared
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
-from symbolic_cost.parallel.sends import tied_gradients
 from symbolic_cost.parallel.stages import block_count, chains, divided, every_stage, stage_blocks
 from symbolic_cost.parallel.strategy import strategy_text
 from symbolic_cost.symbols import GLOSSARY, in_glossary_order
@@ -76,14 +77,15 @@ def _on_several_stages(setup: Setup) -> Iterator[str]:
         return
     model, plan = setup.divided.split_model, setup.trained.pipeline.schedule
     before, blocks, after = divided(model)
-    tables = " and ".join(every_stage(model))
-    if tables:
-        said = "and adds up their gradients with all others"
-        yield f"pipeline: every stage computes {tables}, {said}"
-    if tied_gradients(blocks):
+    made = [part for part in model.parts if part.path in every_stage(model)]
+    if made:
+        learn = any(one.needs_gradient for part in made for op in part.ops for one in op.weights)
+        said = ", and adds up their gradients with all others" if learn else ""
+        yield f"pipeline: every stage computes {' and '.join(part.path for part in made)}{said}"
+    if _tied(blocks):
         yield "pipeline: every stage holds the weights that all blocks share"
-    both = tied_gradients(before).keys() & tied_gradients(after).keys()
-    ends = " and ".join(sorted(name.removeprefix("d@") for name in both))
+    both = _tied(before) & _tied(after)
+    ends = " and ".join(sorted(name.removeprefix("@") for name in both))
     if ends and plan.entry != plan.exit:
         yield f"pipeline: the first and the last stage each hold table {ends}"
     taken: set[tuple[str, str]] = set()
@@ -97,6 +99,12 @@ def _on_several_stages(setup: Setup) -> Iterator[str]:
     tensors = " and ".join(dict.fromkeys(row.tensor for row in saved))
     if tensors:
         yield f"pipeline: every stage keeps {tensors}, which all its blocks take"
+
+
+def _tied(parts: Iterable[Part]) -> set[str]:
+    """Return the weights of some parts that the model shares, trained or not."""
+    weights = (weight.tensor for part in parts for op in part.ops for weight in op.weights)
+    return {name for name in weights if is_shared(name)}
 
 
 def stack_note(setup: Setup) -> str:

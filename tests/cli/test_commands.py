@@ -342,6 +342,17 @@ def test_a_derivation_of_a_launch_file_has_its_recomputation(tmp_path):
     assert derived.about.run.training.recompute.name == "selective"
 
 
+def test_stages_send_in_parts_in_the_table_of_collectives():
+    line = "comm gpt2 --strategy tp=2,pp=2 --set b=1 --set M=1 --format json --scattered"
+    records = json.loads(run(line))["records"]
+    forward = [row for row in records if "forward" in row.values()]
+    sent = {(row["group"], row["collective"]): row for row in forward}
+    assert ("tp", "all-gather") in sent
+    assert sent["pp", "send-receive"]["sent value"] == 1024 * 768
+    refused = run("comm gpt2 --strategy tp=2,pp=2 --groups --scattered", exit_code=2)
+    assert "--scattered is not read: --groups lists ranks, not what they send" in refused
+
+
 @pytest.mark.slow
 def test_few_modules_lie_between_a_command_and_its_collectives(monkeypatch):
     """From the command to what books a row: who follows a strategy reads at most eight modules.

@@ -287,7 +287,7 @@ FAULTS = (
         "jobs/setup.py",
         "chunks=chunks, saved=saved",
         "chunks=chunks",
-        ("tests/jobs/test_order.py",),
+        ("tests/jobs/test_order.py::test_memory_and_time_follow_one_decision",),
     ),
     Fault(
         "systems/overlap.py",
@@ -443,7 +443,7 @@ FAULTS = (
         "systems/step.py",
         "            / setting.divided.stages\n",
         "            / (setting.divided.stages + 1)\n",
-        (SYSTEMS,),
+        ("tests/systems/test_step.py",),
     ),
     Fault(
         "parallel/sharded.py",

@@ -36,7 +36,7 @@ def test_one_rank_is_no_strategy(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["gpt", "llama", "mixtral", "t5", "resnet-18", "mamba", "lstm"])
+@pytest.mark.parametrize("name", FAMILIES)
 def test_the_step_of_one_rank(name):
     declared = model(name)
     steps = [step_time(declared, parse_strategy(text), SYMBOLIC).chain for text in (ALONE, "")]

@@ -1,11 +1,13 @@
 """b is the microbatch of one rank, whatever ranks there are."""
 
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.conventions.presets import STANDARD
+from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Quantity
 from symbolic_cost.models.catalog import model
 from symbolic_cost.models.decoders.gpt import GPT
@@ -68,3 +70,24 @@ def test_ranks_with_a_half_each_do_what_one_does_with_all(name):
     """Texts are compared with the images of all ranks: 8 with 8, as 4 on each rank with 8."""
     config = TRUTH[name]["config"]
     assert products(config, "dp=2", 4) == products(config, "", 8)
+
+
+@pytest.mark.slow
+def test_sequences_alone_grow_with_the_microbatch():
+    """Ranks have their own: what grows with b otherwise would stay that of one rank."""
+    kinds = {}
+    for entry in TRUTH.values():
+        config = entry["config"]
+        kind = config.get("model_type") or config.get("_class_name")
+        kinds.setdefault((kind, *(config.get("architectures") or ())), config)
+    found = []
+    for kind, config in kinds.items():
+        with suppress(InputError):  # families that are refused
+            own = sc.from_config(config)
+            found += [
+                (kind, axis)
+                for axis in own.axis_names
+                if own.sizes[axis].has(b) and own.axes[axis].role is not sc.Role.BATCH
+            ]
+    assert len(kinds) > 500
+    assert not found

@@ -17,6 +17,13 @@ from tests.models.test_families_truth import TRUTH
 
 WITHOUT_BLOCKS = {"cnn"}
 FAMILIES = {preset.family: name for name, preset in reversed(CATALOG.items())}
+SIZED = {
+    preset.family: name
+    for name, preset in CATALOG.items()
+    if preset.bindings and preset.family not in WITHOUT_BLOCKS
+}
+"""One model with numbers of every family that has such a one."""
+
 QUICK = {"bert", "deepseek_v3", "llama", "mamba2", "t5", "vit"}
 """Families that the quick run tries: each puts its parts together in another way."""
 
@@ -279,6 +286,17 @@ def test_what_several_stages_have_is_told(name, told):
     assert "pipeline: " not in str(sc.job(name, "pp=1").table())
 
 
+@pytest.mark.parametrize("name", ["t5-small", "gpt2"])
+def test_what_several_stages_hold_is_told_of_frozen_weights_too(name):
+    """A frozen table stands at both ends, where nothing of it is added up."""
+    job = sc.job(name, "pp=2", {"b": 1}, train="lora:r=4,block.attention.proj")
+    text = " ".join(str(job.table()).split())
+    assert "the first and the last stage each hold table token" in text
+    assert ("every stage computes encoder.position" in text) == (name != "gpt2")
+    assert "adds up their gradients" not in text
+    assert not job.rows.select("communication", where=lambda row: row.per_step)
+
+
 @pytest.mark.parametrize(
     ("strategy", "schedule"), [("", "1f1b"), ("pp=4", "1f1b"), ("pp=4", "dualpipe")]
 )
@@ -325,6 +343,20 @@ def _on_all_stages(model, quantity, stages, **numbers):
             found[row.path, row.tensor] += number * job.value(row.total)
     lines = str(jobs["first"].table()).replace("\n", " ").split("pipeline: ")[1:]
     return {key: more for key, more in found.items() if more}, " ".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SIZED.values()))
+def test_stages_together_have_the_model_and_what_is_told(name):
+    """Of every family: FLOP of training, parameters and what is kept, op by op."""
+    for quantity in ("flop", "parameter", "saved"):
+        found, told = _on_all_stages(name, quantity, 4, b=1)
+        words = {*told.replace(",", "").split()}
+        named = {
+            key for key in found if words & {key[0].rpartition(".")[0], key[1].removeprefix("@")}
+        }
+        assert found.keys() == named
+        assert all(more > 0 for more in found.values())
 
 
 @pytest.mark.slow

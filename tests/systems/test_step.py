@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 from sympy import Integer, Rational
 
+import symbolic_cost as sc
 from symbolic_cost.errors import InputError
 from symbolic_cost.ledger import Phase, Quantity
 from symbolic_cost.models.catalog import model
@@ -274,3 +275,16 @@ def test_full_overlap_policy_object():
     )
     open_ = step_time(GPT().model(), parse_strategy("tp=4"), machine("h100"))
     assert numbers(step)["step"] < numbers(open_)["step"]
+
+
+def test_the_bubble_is_that_of_the_mean_stage():
+    """1F1B: (pp - 1) passes of a stage in the mean, of four with two alike (narayanan-2021)."""
+    numbers = {"b": 1, "l": 128, "M": 8}
+    time = sc.job("gpt2", "pp=4", numbers, system="a100-80gb", stack="roofline").time()
+    passes = ("forward", "backward", "weight gradients")
+    alike = {"first": 1, "middle": 2, "last": 1}
+    work = sum(
+        times * time.number(f"{stage}.{one}") for stage, times in alike.items() for one in passes
+    )
+    assert time.number("first.forward") != time.number("last.forward")
+    assert 4 * time.number("bubble") == 3 * work
