@@ -237,7 +237,6 @@ def _sought(line: Line) -> Iterator[str]:
 
 
 _OF_A_MICROBATCH = ("table", "formula", "sheet", "tree", "scale", "roofline", "compare-conventions")
-_OF_A_TOKEN = ("mfu", "flops-per-token")
 _ASKED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("crossover",), ("left", "right")),
     **dict.fromkeys(("optimum", "sensitivity"), ("of",)),
@@ -251,15 +250,13 @@ _OF_STEPS = re.compile(r"\b(memory|step|exposed|computing)\b")
 
 
 def _of_a_step(line: Line) -> Iterator[str]:
-    """Say what of a step is given to a question about costs of one microbatch, or of a token."""
+    """Say what of a step is given to a question about costs of one microbatch."""
     pieces = ",".join(line.values.get("settings") or ()).split(",")
     bound = {one.partition("=")[0].strip() for one in pieces}
     asked = " ".join(str(line.values[name]) for name in _ASKED.get(line.command, ()))
     of_costs = line.command in _ASKED and not _OF_STEPS.search(asked)
     if "M" in bound and (of_costs or line.command in _OF_A_MICROBATCH):
         yield "--set M is not read: costs are of one microbatch; memory and time have all of a step"
-    if "b" in bound and line.command in _OF_A_TOKEN:
-        yield "--set b is not read: a token costs the same in every batch"
     for name in ("system", "optimizer", "global_batch"):
         if of_costs and line.has(name) and line.command != "derive":  # which says so itself
             option = f"--{name.replace('_', '-')} {quote(line.values[name])}"

@@ -280,9 +280,11 @@ def count(
     A model that sees images counts them with the tokens that they take, here 576 of 1024:
     symbolic-cost count llava.json --image-tokens 576
     """
-    from symbolic_cost.jobs.launch_files import count, counted_length, refuse_length
+    from symbolic_cost.jobs.launch_files import count, counted_length
 
     if seq is not None:
+        from symbolic_cost.cli.sheets.models import refuse_length
+
         refuse_length(config, seq)
     seq = counted_length(config) if seq is None else seq
     counts = count(config, batch, seq, conventions, **more)

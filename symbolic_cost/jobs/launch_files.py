@@ -10,7 +10,6 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symbolic_cost import symbols
 from symbolic_cost.conventions.questions import Conventions
 from symbolic_cost.errors import InputError, quote
 from symbolic_cost.models.shape import TRAINING, Shape
@@ -252,23 +251,6 @@ def counted_length(source: object) -> int:
 
 
 _COUNTED = 1024
-
-
-def refuse_length(source: str, seq: int) -> None:
-    """Refuse tokens of a sequence for a model without any, as one of images alone."""
-    from symbolic_cost.jobs.build import modelled
-    from symbolic_cost.models.configfile import is_elsewhere
-    from symbolic_cost.models.traced import is_graph
-
-    if is_elsewhere(source) or is_graph(source) or launched(source) is not None:
-        return
-    try:
-        model = modelled(source)
-    except InputError:
-        return  # told by who counts it
-    free = set().union(*(one.free_symbols for one in model.sizes.values()))
-    if not model.fixed and free.isdisjoint({symbols.l, symbols.l_t}):
-        raise InputError(f"--seq {seq} is not read: {source} has no sequence of tokens")
 
 
 def count(

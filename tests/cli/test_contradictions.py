@@ -134,8 +134,8 @@ CONTRADICTIONS = [
     ("dominance gpt2 attention mlp --set b=1,M=8", "--set M is not read: costs are of one"),
     ("derive gpt2 --of flops --set M=8", "--set M is not read: costs are of one microbatch"),
     ("check 5 --cost params gpt2 --set M=8", "--set M is not read: costs are of one microbatch"),
-    ("mfu gpt2 --tokens-per-second 5000 --set b=8", "--set b is not read: a token costs the same"),
-    ("flops-per-token gpt2 --set b=8", "--set b is not read: a token costs the same in every"),
+    ("mfu gpt2 --tokens-per-second 5000 --set b=8", "b = 8 is not read: a token costs the same in"),
+    ("flops-per-token gpt2 --set b=8", "b = 8 is not read: a token costs the same in"),
     ("crossover gpt2 attention mlp --in l --optimizer sgd", "--optimizer 'sgd' is not read: it is"),
     (
         "optimum gpt2 --of flops --in b --system h100",
@@ -150,8 +150,8 @@ CONTRADICTIONS = [
         "split: engines that stand apart take 2 GPUs or more",
     ),
     (
-        "serve-plan gpt2 --system h100 --gpus 4 --input 5 --output 5 --split --prefill-strategy tp=8",
-        "prefill_strategy tp=8: 8 of 4 GPUs leave none that decodes",
+        "serve-plan gpt --system a40 --gpus 2 --input 5 --output 5 --split --prefill-strategy tp=2",
+        "prefill_strategy tp=2: 2 of 2 GPUs leave none that decodes",
     ),
     ("sweep gpt2 --vary tp=1,2 --global-batch 8 --by 5", "'5' is the same for every candidate"),
     ("sweep gpt2 --vary tp=1,2 --global-batch 8 --where 1<2", "'1<2' is the same for every"),

@@ -6,20 +6,23 @@ from symbolic_cost.analysis.forms import factored
 from symbolic_cost.conventions.presets import MODEL_FLOP, preset
 from symbolic_cost.costs import named_cost
 from symbolic_cost.emit.sheet import Cell, Column, Sheet, headed
-from symbolic_cost.errors import Problems
+from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.importers.recipe import Recipe
 from symbolic_cost.jobs.build import modelled
+from symbolic_cost.jobs.launch_files import launched
 from symbolic_cost.jobs.numbers import checked_numbers
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.jobs.tied import size_symbols
 from symbolic_cost.models.catalog import model as named_model
 from symbolic_cost.models.compare import compare_conventions
+from symbolic_cost.models.configfile import is_elsewhere
 from symbolic_cost.models.lengths import of_length
+from symbolic_cost.models.traced import is_graph
 from symbolic_cost.numeric.assignments import parse_assignments
 from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.derive import cost
 from symbolic_cost.parallel.strategy import Strategy
-from symbolic_cost.symbols import GLOSSARY, in_glossary_order
+from symbolic_cost.symbols import GLOSSARY, in_glossary_order, l_t
 from symbolic_cost.symbols import l as length
 from symbolic_cost.units import Unit, human
 
@@ -111,6 +114,19 @@ _UNITS = {
     "stored_params": Unit.ELEMENT,
     "stored_bytes": Unit.BYTE,
 }
+
+
+def refuse_length(source: str, seq: int) -> None:
+    """Refuse tokens of a sequence for a model without any, as one of images alone."""
+    if is_elsewhere(source) or is_graph(source) or launched(source) is not None:
+        return
+    try:
+        model = modelled(source)
+    except InputError:
+        return  # told by who counts it
+    free = set().union(*(one.free_symbols for one in model.sizes.values()))
+    if not model.fixed and free.isdisjoint({length, l_t}):
+        raise InputError(f"--seq {seq} is not read: {source} has no sequence of tokens")
 
 
 def count_sheet(

@@ -61,6 +61,9 @@ def counted(
         The counts, and why others are left out.
     """
     counts, refused = [], []
+    if numbers and batch_size.name in numbers:
+        said = f"{batch_size.name} = {numbers[batch_size.name]} is not read"
+        raise InputError(f"{said}: a token costs the same in every batch")
     for rule in chosen_conventions(names):
         try:
             counts.append(flops_per_token(model, seq, rule, numbers))
