@@ -1,5 +1,6 @@
 """Options that contradict each other, or that a command would not read: refused, not ignored."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -152,6 +153,8 @@ _UNREAD: tuple[tuple[str, str, Callable[[_Values], object], str], ...] = (
         "LaTeX is of one stage",
     ),
     ("time", "stage", lambda given: given["stage"] != "first", "a step is of all stages"),
+    ("sweep", "stage", lambda given: given["stage"] != "first", "candidates have all stages"),
+    ("pareto", "stage", lambda given: given["stage"] != "first", "candidates have all stages"),
     (
         "memory",
         "stage",
@@ -234,15 +237,30 @@ def _sought(line: Line) -> Iterator[str]:
 
 
 _OF_A_MICROBATCH = ("table", "formula", "sheet", "tree", "scale", "roofline", "compare-conventions")
+_ASKED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("crossover",), ("left", "right")),
+    **dict.fromkeys(("optimum", "sensitivity"), ("of",)),
+    "solve": ("question",),
+    "derive": ("cost",),
+    **dict.fromkeys(("dominance", "check"), ()),
+}
+"""Arguments that name what is asked for, by command."""
+
+_OF_STEPS = re.compile(r"\b(memory|step|exposed|computing)\b")
 
 
 def _of_a_step(line: Line) -> Iterator[str]:
-    """Say that microbatches of a step are given to what costs one."""
+    """Say what of a step is given to a question about costs of one microbatch."""
     pieces = ",".join(line.values.get("settings") or ()).split(",")
-    if line.command in _OF_A_MICROBATCH and "M" in {
-        one.partition("=")[0].strip() for one in pieces
-    }:
+    bound = {one.partition("=")[0].strip() for one in pieces}
+    asked = " ".join(str(line.values[name]) for name in _ASKED.get(line.command, ()))
+    of_costs = line.command in _ASKED and not _OF_STEPS.search(asked)
+    if "M" in bound and (of_costs or line.command in _OF_A_MICROBATCH):
         yield "--set M is not read: costs are of one microbatch; memory and time have all of a step"
+    for name in ("system", "optimizer", "global_batch"):
+        if of_costs and line.has(name) and line.command != "derive":  # which says so itself
+            option = f"--{name.replace('_', '-')} {quote(line.values[name])}"
+            yield f"{option} is not read: it is of memory, step, exposed or computing"
 
 
 # ---------------------------------------------------------------------- given twice

@@ -283,18 +283,19 @@ def count(
     A model that sees images counts them with the tokens that they take, here 576 of 1024:
     symbolic-cost count llava.json --image-tokens 576
     """
+    from symbolic_cost.cli.sheets.counts import count_sheet, refuse_length
     from symbolic_cost.jobs.counts import count, counted_length
 
-    seq = counted_length(config) if seq is None else seq
-    counts = count(config, batch, seq, conventions, **more)
+    tokens = counted_length(config) if seq is None else seq
+    counts = count(config, batch, tokens, conventions, **more)
+    if seq is not None and not counts["kv_cache_elements"]:  # with a cache there are tokens
+        refuse_length(config, seq)
     if out.form == "json":
         import json
 
         out.text(json.dumps(counts, indent=1))
         return
-    from symbolic_cost.cli.sheets.counts import count_sheet
-
-    out.sheet(count_sheet(config, counts, batch, seq, conventions))
+    out.sheet(count_sheet(config, counts, batch, tokens, conventions))
 
 
 @command("profile")

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from symbolic_cost.errors import InputError, Problems, refuse, unknown
+from symbolic_cost.errors import InputError, Problems, quote, refuse, unknown
 from symbolic_cost.explore.grammar import BYTE, COUNT, SECOND, Dimension
 from symbolic_cost.explore.objectives import HELD, LEGAL, MEMORY, NEEDED, SHARE
 from symbolic_cost.explore.plan import Plan
@@ -128,6 +128,11 @@ def _read(
     texts = [f"-{text.strip()}" if text.strip() in _RATES else text for text in by]
     keys = [problems.attempt(expression, text, known) for text in texts]
     problems.texts += [unknown("column", name, known) for name in columns if name not in known]
+    problems.texts += [
+        f"{quote(one.text)} is the same for every candidate: name what they differ in"
+        for one in (condition, *keys)
+        if one is not None and not one.names
+    ]
     problems.refuse()
     return condition, keys
 

@@ -10,7 +10,7 @@ from typing import Unpack
 from symbolic_cost.checking import checked
 from symbolic_cost.conventions.questions import Conventions, Saved
 from symbolic_cost.costs import NamedCost, named_cost
-from symbolic_cost.errors import looked_up
+from symbolic_cost.errors import Problems, looked_up
 from symbolic_cost.jobs.answers import Answer, MemoryAnswer, TimeAnswer
 from symbolic_cost.jobs.batch import with_batch
 from symbolic_cost.jobs.build import USUAL_PRECISION, Modelled, Options, setup
@@ -87,9 +87,11 @@ class Job(Setup):
         """
         from symbolic_cost.jobs.device_memory import DeviceMemory, View
 
-        own = self._in_precision
-        views = {one.value: one for one in View}
-        sheet = DeviceMemory(own).sheet(looked_up("view of memory", view, views))
+        own, problems = self._in_precision, Problems()
+        shown = problems.attempt(looked_up, "view of memory", view, {v.value: v for v in View})
+        device = problems.attempt(DeviceMemory, own)
+        problems.refuse()
+        sheet = device.sheet(shown)
         return Answer(own, sheet, lambda: own.memory_rows)
 
     def communication(self) -> Answer:

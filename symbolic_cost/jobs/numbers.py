@@ -13,6 +13,7 @@ from symbolic_cost.ops.graph import Model
 from symbolic_cost.parallel.catalogue import STRATEGIES
 from symbolic_cost.parallel.strategy import Strategy
 from symbolic_cost.symbols import B
+from symbolic_cost.symbols import b as microbatch
 
 RUN = ("M", "v")
 """Symbols of a run: microbatches, chunks per stage."""
@@ -119,7 +120,7 @@ def refuse_absent(model: Model, strategy: Strategy, name: str) -> None:
     Raises:
         InputError: for example tp, or its symbol m1, of a strategy without tp.
     """
-    accepted = {"b", *sizes_of(model), *strategy.symbols()}
+    accepted = {microbatch.name, *sizes_of(model), *strategy.symbols()}
     if name not in accepted:
         degrees = {symbol: degree for degree, symbol in degree_names().items()}
         if name in degrees:

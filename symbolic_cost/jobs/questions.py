@@ -15,13 +15,14 @@ from symbolic_cost.analysis.sensitivity import Sensitivity, branches, sensitivit
 from symbolic_cost.costs import COSTS
 from symbolic_cost.emit.formulas import plain
 from symbolic_cost.emit.sheet import Cell, Measured, Sheet, headed
-from symbolic_cost.errors import InputError, Problems
+from symbolic_cost.errors import InputError, Problems, refuse
 from symbolic_cost.jobs.header import by_unit, header, without_number
 from symbolic_cost.jobs.job import Job
 from symbolic_cost.jobs.numbers import degree_names
 from symbolic_cost.jobs.quantities import (
     Quantity,
     in_its_precision,
+    part_named,
     quantity,
     refuse_moved,
     refuse_unread,
@@ -223,9 +224,24 @@ def _parts(run: Job, names: Iterable[str], cost: str) -> dict[str, Expr]:
     problems = Problems()
     quantities = [problems.attempt(quantity, run, name, cost) for name in names]
     problems.refuse()
+    inside = [
+        f"{one.name} is a part of {other.name}: parts beside each other are accepted"
+        for one in quantities
+        for other in quantities
+        if other is not one and _within(run, one.name, other.name)
+    ]
+    refuse(inside)
     if len({one.unit for one in quantities}) > 1:
         raise InputError(f"{', '.join(one.name for one in quantities)}: name parts of one unit")
     return {one.name: one.expr for one in quantities if one.expr is not None}
+
+
+def _within(run: Job, name: str, other: str) -> bool:
+    """Tell whether a part is one of the ops of another."""
+    if name in COSTS or other in COSTS:
+        return False
+    inner, outer = (part_named(run.rows, one) for one in (name, other))
+    return inner.startswith(f"{outer}.")
 
 
 def dominance_sheet(run: Job, names: Iterable[str], cost: str = "flops") -> Sheet:

@@ -21,6 +21,7 @@ from sympy import Expr
 from symbolic_cost.axes import At, Glossary, Role, axes
 from symbolic_cost.ops.declare import Op, Operand, pointwise
 from symbolic_cost.ops.einsum import Call, Einsum, einsum
+from symbolic_cost.ops.pattern import is_tied
 from symbolic_cost.ops.view import View, view
 from symbolic_cost.records import dataclass, field
 
@@ -51,7 +52,6 @@ class Adapter:
         glossary: roles of the axes.
         rank: axis of the narrow width.
         sizes: of the axes.
-        shared: whether all uses of the target are one layer, which has one adapter.
     """
 
     ops: Sequence[Op]
@@ -59,15 +59,22 @@ class Adapter:
     glossary: Glossary
     rank: str = "rank"
     sizes: Mapping[str, Expr] = field(default_factory=dict)
-    shared: bool = False
 
     @property
     def _weight(self) -> Operand:
         return next(operand for operand in self.target.pattern.inputs if operand.is_weight)
 
+    @property
+    def _is_one(self) -> bool:
+        """Whether all uses of the part are one layer, as in ALBERT: the model shares every weight.
+
+        A layer that shares some, as Zamba's, is made anew for each use, and only then tied.
+        """
+        return all(is_tied(weight) for op in self.ops for weight in op.weights)
+
     def _own(self, op: str, *names: str) -> str:
         """Write a weight of an op of the adapter: of the whole model where its target's is."""
-        place = f"{self._weight.tensor}.{op}." if self.shared else ""
+        place = f"{self._weight.tensor}.{op}." if self._is_one else ""
         return f"*{place}{op[-1]}[{_text(*names)}]"
 
     def _rests(self, op: Op, outside: Operand) -> bool:

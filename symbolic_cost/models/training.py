@@ -28,7 +28,6 @@ from symbolic_cost.models.quantized import stored_as
 from symbolic_cost.ops.declare import Op, Operand, glossary
 from symbolic_cost.ops.graph import ALL, Model
 from symbolic_cost.ops.part import Part
-from symbolic_cost.ops.pattern import is_tied
 from symbolic_cost.ops.trained import Key, key_of, training_only
 from symbolic_cost.records import dataclass, replace
 from symbolic_cost.symbols import r_a
@@ -223,7 +222,7 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
         for op in part.ops:
             if f"{part.path}.{op.path}" in targets:
                 own_op = next(one for one in ops if one.path == op.path)
-                made = kind(ops, own_op, model.axes, rank, model.sizes, _is_one(part))
+                made = kind(ops, own_op, model.axes, rank, model.sizes)
                 try:
                     ops = made.attached()
                 except PatternError as error:
@@ -243,14 +242,6 @@ def _attached(model: Model, term: _Term, targets: set[str], number: int) -> tupl
         sizes, bindings = {**sizes, rank: r_a}, {**bindings, r_a.name: int(term.rank)}
     adapted = replace(model, parts=tuple(parts), sizes=sizes, axes=axes, bindings=bindings)
     return adapted, own
-
-
-def _is_one(part: Part) -> bool:
-    """Tell whether all repetitions of a part are one layer, as in ALBERT: it shares every weight.
-
-    A layer that shares some, as Zamba's, is made anew for each use, and only then tied.
-    """
-    return part.repeat != 1 and all(is_tied(w) for op in part.ops for w in op.weights)
 
 
 def _linear(model: Model, term: _Term, *, step: bool) -> set[str]:

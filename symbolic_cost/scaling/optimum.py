@@ -143,6 +143,9 @@ def optimum(
     if solved is not None:
         plane.refuse_beaten(solved.values[plane.names[0]], budget, solved.values[law.gives])
     answer = _told(law, solved or _optimum_at(plane, *plane.best(budget)), others)
+    small = [f"{name} = {n:.3g}" for name in plane.names if (n := answer.values[name]) < 1]
+    if small:
+        raise InputError(f"flop = {flop:g}: the best size is {', '.join(small)}: more is accepted")
     if family is None:
         return answer
     size = family.size_of(answer.values[plane.names[0]])

@@ -130,8 +130,13 @@ def serve_plan(
     chunks = problems.attempt(_chunks, chunk)
     if prefill_strategy and not split:
         problems.texts.append("prefill_strategy: engines that prefill stand apart: ask for split")
+    if split and gpus == 1:
+        problems.texts.append("split: engines that stand apart take 2 GPUs or more")
     chosen = problems.attempt(_strategy, strategy) if strategy else None
     first = problems.attempt(_strategy, prefill_strategy) if prefill_strategy else None
+    if first is not None and split and first.ranks >= gpus > 1:
+        said = f"prefill_strategy {first}: {first.ranks} of {gpus} GPUs leave none that decodes"
+        problems.texts.append(said)
     declared = problems.attempt(declaring, model)
     drafting = problems.attempt(_drafting, model, draft_model) if draft_model and declared else None
     if not problems.texts:

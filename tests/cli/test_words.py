@@ -194,6 +194,9 @@ def test_shares_are_per_cent_and_what_fits_is_yes_or_no_for_people_alone():
     ("line", "told"),
     [
         ("comm gpt2 --groups", "one rank is no group: --strategy names several"),
+        ("formula comm gpt2", "one rank sends nothing: --strategy names several"),
+        ("tree gpt2 --of comm", "one rank sends nothing: --strategy names several"),
+        ("flops-per-token gpt2 --seq 5000", "the model has 1024 learned positions: of 5000, those"),
         ("time gpt", "definitions that these rest on are left out: --format json or markdown has"),
         ("import config.json", "a model's configuration alone, which says nothing of a run: count"),
     ],

@@ -3,6 +3,11 @@
 from collections.abc import Mapping
 
 from symbolic_cost.emit.sheet import Sheet, headed
+from symbolic_cost.errors import InputError
+from symbolic_cost.importers.files import is_launch_file
+from symbolic_cost.models.configfile import is_elsewhere
+from symbolic_cost.models.traced import is_graph
+from symbolic_cost.symbols import l, l_t
 from symbolic_cost.units import Unit, human
 
 _UNITS = {
@@ -44,3 +49,18 @@ def count_sheet(
         *((f"stored: {stored}",) if stored else ()),
     )
     return Sheet(f"Counts of {config}", headed("count, exact>, short>"), rows, notes)
+
+
+def refuse_length(source: str, seq: int) -> None:
+    """Refuse tokens of a sequence for a model without any, as one of images alone."""
+    if is_elsewhere(source) or is_graph(source) or is_launch_file(source):
+        return
+    from symbolic_cost.jobs.build import modelled
+
+    try:
+        model = modelled(source)
+    except InputError:
+        return  # told by who counts it
+    free = set().union(*(one.free_symbols for one in model.sizes.values()))
+    if not model.fixed and free.isdisjoint({l, l_t}):
+        raise InputError(f"--seq {seq} is not read: {source} has no sequence of tokens")

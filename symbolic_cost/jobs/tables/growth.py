@@ -18,6 +18,7 @@ from symbolic_cost.jobs.numbers import refuse_absent, sizes_of
 from symbolic_cost.jobs.setup import Setup, refuse_fixed
 from symbolic_cost.jobs.tables.totals import number
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.symbols import b as microbatch
 from symbolic_cost.symbols import symbol
 
 
@@ -68,7 +69,7 @@ def scaling_sheet(work: Setup, name: str, wrt: str, point: str | None = None) ->
 def _sizes_of(at: Model, work: Setup, total: Expr) -> dict[str, int]:
     """Return the sizes of a named model, if it has those of a cost of another."""
     own = sizes_of(work.model)
-    given = {*at.bindings, *work.numbers, "b"}
+    given = {*at.bindings, *work.numbers, microbatch.name}
     lacks = sorted(name for s in total.free_symbols if (name := s.name) in own - given)
     if lacks:
         raise InputError(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from sympy import Expr
+from sympy import Expr, Symbol
 
 from symbolic_cost.analysis.forms import factored
 from symbolic_cost.analysis.verdict import Side, differences
@@ -16,8 +16,11 @@ from symbolic_cost.emit.sheet import Cell, Sheet, headed
 from symbolic_cost.errors import InputError, Problems
 from symbolic_cost.jobs.numbers import twice
 from symbolic_cost.jobs.tables.totals import number
+from symbolic_cost.models.positions import position_tables
 from symbolic_cost.models.token_flop.per_token import TokenFlop, flops_per_token
+from symbolic_cost.numeric.binding import bind
 from symbolic_cost.ops.graph import Model
+from symbolic_cost.symbols import b as batch_size
 from symbolic_cost.symbols import in_glossary_order
 from symbolic_cost.symbols import l as length
 from symbolic_cost.units import Unit
@@ -58,6 +61,9 @@ def counted(
         The counts, and why others are left out.
     """
     counts, refused = [], []
+    if numbers and batch_size.name in numbers:
+        said = f"{batch_size.name} = {numbers[batch_size.name]} is not read"
+        raise InputError(f"{said}: a token costs the same in every batch")
     for rule in chosen_conventions(names):
         try:
             counts.append(flops_per_token(model, seq, rule, numbers))
@@ -85,7 +91,7 @@ def batch_sheet(
         whole = count.batch(chosen)
         tokens = sum(chosen)
         rows.append((rule.name, number(whole), number(whole / tokens)))
-        notes = _of_model(count)
+        notes = _of_model(count, (length, batch_size))
     title = f"Training FLOP of {len(chosen)} sequences of {', '.join(map(str, chosen))} tokens"
     return Sheet(title, headed("conventions, FLOP of the batch>, per token>"), tuple(rows), notes)
 
@@ -145,11 +151,19 @@ def _title(count: TokenFlop) -> str:
     return f"Training FLOP per token of {count.model.name} [{Unit.FLOP}]"
 
 
-def _of_model(count: TokenFlop) -> tuple[str, ...]:
-    known = count.numbers
+def _of_model(count: TokenFlop, varied: Collection[Symbol] = ()) -> tuple[str, ...]:
+    """Say of which model, but for what varies, and whether it has positions for its tokens."""
+    known = {one: size for one, size in count.numbers.items() if one not in varied}
     numbers = ", ".join(f"{one.name} = {known[one]}" for one in in_glossary_order(known))
     said = f"model {count.model.name}, forward and both gradients{', ' if numbers else ''}{numbers}"
-    return (said, *count.model.notes)
+    return (said, *count.model.notes, *_beyond(count, known))
+
+
+def _beyond(count: TokenFlop, known: Mapping[Symbol, Expr]) -> Iterator[str]:
+    for rows, tokens in position_tables(count.model):
+        held, asked = (bind(one, {s.name: n for s, n in known.items()}) for one in (rows, tokens))
+        if held.is_number and asked.is_number and asked > held:
+            yield f"the model has {held} learned positions: of {asked}, those beyond have no row"
 
 
 def _notes(count: TokenFlop) -> tuple[str, ...]:

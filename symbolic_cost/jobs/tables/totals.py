@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sympy import Expr
@@ -29,7 +30,7 @@ def total_sheet(
     known = cost.total(work.bound.select(path=path))
     columns = (Column("cost"), Column("formula"), Column("value", "right", cost.unit))
     row = (cost.name, formula, number(known))
-    notes = (*filter(None, [note]), *header(work, cost.name))
+    notes = (*filter(None, [note]), *_alone(work, cost, total), *header(work, cost.name))
     return Sheet(f"{cost.meaning} of {path or work.share.name}", columns, (row,), notes, work.names)
 
 
@@ -45,7 +46,14 @@ def nested_sheet(work: Setup, name: str, phase: str | None) -> Sheet:
     cost, work = named_cost(name, phase), lettered(work)
     work.bound  # noqa: B018 - refuses numbers that do not fit
     sheet = tree_sheet(cost.rows(work.rows), cost.name, work.values)
-    return replace(sheet, notes=sheet.notes + header(work, cost.name), names=work.names)
+    notes = (*sheet.notes, *_alone(work, cost, cost.total(work.rows)), *header(work, cost.name))
+    return replace(sheet, notes=notes, names=work.names)
+
+
+def _alone(work: Setup, cost: NamedCost, total: Expr) -> Iterator[str]:
+    """Say why nothing is sent."""
+    if total == 0 and cost.name.startswith("comm") and not work.strategy.degrees:
+        yield "one rank sends nothing: --strategy names several"
 
 
 def number(expr: Expr) -> Cell:
