@@ -45,9 +45,10 @@ def folder(tmp_path, monkeypatch):
         (("memory", "gpt2", "--strategy", "zero-2019"), "'zero-2019': did you mean zero?"),
         (("calibrate", "--kernels", "rows.csv"), "its columns are of no kind of kernel: m, n, k"),
         (("calibrate", "--system", "v100", "--kernels", "rows.csv"), "bf16, of which v100 has no"),
-        (
+        pytest.param(
             ("search", "gpt2", "--gpus", "2", "--global-batch", "2", "--prove", "--vary", "t_k=1"),
             "vary t_k: nothing depends on it",
+            marks=pytest.mark.slow,
         ),
         (("count", ""), "CONFIG '' says nothing"),
         (("import", "F.json", ""), "FILES '' says nothing"),
@@ -174,6 +175,7 @@ def test_a_range_that_nobody_waits_for(by):
     assert "range 1:1000000: 1,000,000 candidates" in result.stderr
 
 
+@pytest.mark.slow
 def test_shares_are_per_cent_and_what_fits_is_yes_or_no_for_people_alone():
     """As `search` and `mfu` print them; programs get shares and ones as they are."""
     sweep = [*SWEEP, "--vary", "tp=1,2", "--columns", "mfu,fits"]
@@ -208,6 +210,7 @@ def test_told(line, told):
     assert shown.count("\n") < 70
 
 
+@pytest.mark.slow
 def test_programs_get_all_definitions_of_a_step():
     rows = json.loads(CliRunner().invoke(main, ["time", "gpt", "--format", "json"]).stdout)
     assert len(rows["records"]) > 100
