@@ -1,7 +1,5 @@
 """Stages of a pipeline, for one model of every family."""
 
-from collections import Counter
-
 import pytest
 from sympy import cancel, expand
 
@@ -17,13 +15,6 @@ from tests.models.test_families_truth import TRUTH
 
 WITHOUT_BLOCKS = {"cnn"}
 FAMILIES = {preset.family: name for name, preset in reversed(CATALOG.items())}
-SIZED = {
-    preset.family: name
-    for name, preset in CATALOG.items()
-    if preset.bindings and preset.family not in WITHOUT_BLOCKS
-}
-"""One model with numbers of every family that has such a one."""
-
 QUICK = {"bert", "deepseek_v3", "llama", "mamba2", "t5", "vit"}
 """Families that the quick run tries: each puts its parts together in another way."""
 
@@ -330,50 +321,3 @@ def test_a_mean_of_blocks_that_lead_is_told(strategy, leading, told):
     job = sc.job("deepseek-v3", strategy, {"n_layers": layers, "n_dense": leading})
     mean = "stages between the first and the last hold the same share of dense.block"
     assert (mean in " ".join(str(job.table()).split())) is told
-
-
-def _on_all_stages(model, quantity, stages, **numbers):
-    """What of a quantity all stages have together beside the whole model, by op and tensor."""
-    found = Counter()
-    times = {"first": 1, "middle": stages - 2, "last": 1}
-    jobs = {name: sc.job(model, f"pp={stages}", numbers, stage=name) for name in times}
-    counted = [(jobs[name], number) for name, number in times.items()]
-    for job, number in ((sc.job(model, "", numbers), -1), *counted):
-        for row in job.rows.select(quantity, where=lambda row: row.collective is None):
-            found[row.path, row.tensor] += number * job.value(row.total)
-    lines = str(jobs["first"].table()).replace("\n", " ").split("pipeline: ")[1:]
-    return {key: more for key, more in found.items() if more}, " ".join(lines)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(SIZED.values()))
-def test_stages_together_have_the_model_and_what_is_told(name):
-    """Of every family: FLOP of training, parameters and what is kept, op by op."""
-    for quantity in ("flop", "parameter", "saved"):
-        found, told = _on_all_stages(name, quantity, 4, b=1)
-        words = {*told.replace(",", "").split()}
-        named = {
-            key for key in found if words & {key[0].rpartition(".")[0], key[1].removeprefix("@")}
-        }
-        assert found.keys() == named
-        assert all(more > 0 for more in found.values())
-
-
-@pytest.mark.slow
-def test_what_stages_have_beside_the_model_is_told():
-    """WavLM's gates multiply biases by distance, which every stage makes and keeps for itself.
-
-    Of 320 distances in 4 heads, of 255 positions each, three stages have twice more than one rank.
-    """
-    pairs = 4 * 255 * 255
-    more = {
-        "parameter": {("position.bias", "bias.table"): 320 * 4},
-        "flop": {("position.bias", ""): pairs},
-        "saved": {("block.attention.gated", "position"): 2 * pairs},
-    }
-    model = imported(TRUTH["wavlm/wavlm0"]["config"]).model
-    for quantity, own in more.items():
-        found, told = _on_all_stages(model, quantity, 3, b=1, n_layers=6, l=32)
-        assert found == {key: 2 * one for key, one in own.items()}
-    assert "every stage computes position" in told
-    assert "every stage keeps position" in told

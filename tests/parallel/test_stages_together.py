@@ -1,10 +1,15 @@
 """What all stages of any pipeline hold and compute together is the model, whatever the layout."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symbolic_cost as sc
+from symbolic_cost.models.catalog import CATALOG
+from symbolic_cost.models.config import imported
+from tests.models.test_families_truth import TRUTH
 from tests.parallel.structures import FAMILIES, MORE
 
 
@@ -17,6 +22,13 @@ UNTIED = {
     "mixtral": without(FAMILIES["mixtral"], "f", "E_t"),
     "deepseek_v3": without(MORE["deepseek_v3"], "k", "q"),
 }
+SIZED = {
+    preset.family: name
+    for name, preset in CATALOG.items()
+    if preset.bindings and preset.family != "cnn"
+}
+"""One model with numbers of every family that has such a one, and blocks."""
+
 STATES = ("weight", "weight_gradient", "master_weight", "optimizer")
 
 
@@ -99,3 +111,50 @@ def test_stages_together_are_the_model(pipeline):
 )
 def test_stages_of_any_strategy_together_are_the_model(family, pipeline, strategy, recompute):
     check_together(family, pipeline, strategy, recompute=recompute)
+
+
+def _on_all_stages(model, quantity, stages, **numbers):
+    """What of a quantity all stages have together beside the whole model, by op and tensor."""
+    found = Counter()
+    times = {"first": 1, "middle": stages - 2, "last": 1}
+    jobs = {name: sc.job(model, f"pp={stages}", numbers, stage=name) for name in times}
+    counted = [(jobs[name], number) for name, number in times.items()]
+    for job, number in ((sc.job(model, "", numbers), -1), *counted):
+        for row in job.rows.select(quantity, where=lambda row: row.collective is None):
+            found[row.path, row.tensor] += number * job.value(row.total)
+    lines = str(jobs["first"].table()).replace("\n", " ").split("pipeline: ")[1:]
+    return {key: more for key, more in found.items() if more}, " ".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(SIZED.values()))
+def test_stages_together_have_the_model_and_what_is_told(name):
+    """Of every family: FLOP of training, parameters and what is kept, op by op."""
+    for quantity in ("flop", "parameter", "saved"):
+        found, told = _on_all_stages(name, quantity, 4, b=1)
+        words = {*told.replace(",", "").split()}
+        named = {
+            key for key in found if words & {key[0].rpartition(".")[0], key[1].removeprefix("@")}
+        }
+        assert found.keys() == named
+        assert all(more > 0 for more in found.values())
+
+
+@pytest.mark.slow
+def test_what_stages_have_beside_the_model_is_told():
+    """WavLM's gates multiply biases by distance, which every stage makes and keeps for itself.
+
+    Of 320 distances in 4 heads, of 255 positions each, three stages have twice more than one rank.
+    """
+    pairs = 4 * 255 * 255
+    more = {
+        "parameter": {("position.bias", "bias.table"): 320 * 4},
+        "flop": {("position.bias", ""): pairs},
+        "saved": {("block.attention.gated", "position"): 2 * pairs},
+    }
+    model = imported(TRUTH["wavlm/wavlm0"]["config"]).model
+    for quantity, own in more.items():
+        found, told = _on_all_stages(model, quantity, 3, b=1, n_layers=6, l=32)
+        assert found == {key: 2 * one for key, one in own.items()}
+    assert "every stage computes position" in told
+    assert "every stage keeps position" in told
