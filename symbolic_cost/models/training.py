@@ -37,6 +37,8 @@ _ALL_BUT, _FROZEN, _LINEAR, _RANK = "all-but", "frozen", "all-linear", "rank"
 _MOST = 10**6
 _GRAPHS = frozenset({"torch-export", "onnx"})
 """Sources of models whose paths are names of modules."""
+_AROUND = re.compile(r"^(entry|head|between)(_\d+)?\.")
+"""Parts of these that no module is called by."""
 
 _EXAMPLE = "all, connector,head, all-but:embedding or lora:r=16,q,v is accepted"
 
@@ -189,14 +191,26 @@ def _matching(
     """
     (what, paths), meant, problems = every, set[str](), []
     for name in term.names:
-        matching = words[name] if name in words else below(paths, name)
+        matching = words[name] if name in words else _called(model, paths, name)
         meant |= {*matching}
         if not (matching or step):
             pieces = {piece for path in paths for piece in path.split(".")}
             problems.append(f"train: {unknown(f'{what} of model {model.name!r}', name, pieces)}")
-        problems += _twice(name, matching)
+        problems += [] if model.source in _GRAPHS else _twice(name, matching)
     refuse(problems)
     return meant
+
+
+def _called(model: Model, paths: Iterable[str], name: str) -> set[str]:
+    """Return the paths that a name means; of a graph those of all modules called so.
+
+    The parts around its blocks have names of ours: where a module is called `head`, `head.norm` is
+    none of it; and what stands in them is of the same modules as what stands in blocks.
+    """
+    listed = tuple(paths)
+    called = (path for path in listed if f".{name}." in f".{_AROUND.sub('', path)}.")
+    own = set(called) if model.source in _GRAPHS else set()
+    return own or below(listed, name)
 
 
 def _twice(name: str, paths: Collection[str]) -> list[str]:

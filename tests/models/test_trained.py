@@ -1,6 +1,7 @@
 """What is trained against PyTorch and PEFT: parameters, FLOP and what autograd keeps, exactly."""
 
 import json
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from symbolic_cost.models.checked import FROZEN, UNCHECKED
 from symbolic_cost.models.config import from_config
 from symbolic_cost.models.count import count
 from symbolic_cost.models.shape import Shape
+from symbolic_cost.models.traced.archive import read_archive
+from symbolic_cost.models.traced.program import graph
 from symbolic_cost.models.training import training
 from symbolic_cost.ops.derive import cost
 from tests.models.test_families_truth import TRUTH as TRUTH_OF_FAMILIES
@@ -293,6 +296,18 @@ def test_names_of_exported_graphs_are_their_own():
     added = {op.path for p in trained.parts for op in p.ops if op.path.endswith("lora_a")}
     assert {path.removesuffix(".lora_a").rpartition(".")[2] for path in added} == {"dense"}
     assert len(added) == 4
+
+
+@pytest.mark.parametrize(("file", "name"), [("mixer", "head"), ("thawed", "model")])
+def test_a_module_of_a_graph_is_no_part_of_its_name(file, name):
+    """The norm before `head` is none of it; the last layer of `model` is one of it."""
+    path = Path(__file__).parents[1] / "golden" / "pt2" / f"{file}.pt2"
+    exported = graph(read_archive(path))
+    called = [key for key in exported.parameters if f".{name}." in f".{key}"]
+    sizes = (exported.values[exported.parameters[key]].sizes for key in called)
+    own = {key: prod(each) for key, each in zip(called, sizes, strict=True)}
+    learnt = sum(size for key, size in own.items() if key not in exported.frozen)
+    assert count(str(path), train=name)["params_trained"] == learnt
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Random jobs with degrees as numbers, and the same jobs with symbols for them."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from hypothesis import strategies as st
 from sympy import Integer
@@ -58,6 +59,10 @@ MORE = {
 }
 """Numbers of families with other layers; many strategies are refused for them."""
 
+GRAPH = str(Path(__file__).parents[1] / "golden" / "pt2" / "llama.pt2")
+GRAPHS = {GRAPH: LLAMA}
+"""Numbers of an exported graph, whose sizes have the symbols of its roles."""
+
 ROUTED = {"mixtral", "gpt_oss", "deepseek_v3"}
 """Families with experts."""
 
@@ -85,7 +90,7 @@ class Job:
     def values(self):
         """Numbers of sizes and degrees by the name of the symbol."""
         return {
-            **(FAMILIES | MORE)[self.family],
+            **(FAMILIES | MORE | GRAPHS)[self.family],
             **self.strategy.bindings(),
             "M": int(self.training.microbatches),
             "v": int(self.training.chunks),

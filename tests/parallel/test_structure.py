@@ -18,7 +18,7 @@ from symbolic_cost.parallel.table import strategy_table
 from symbolic_cost.symbols import M, v
 from symbolic_cost.systems.records import machine
 from symbolic_cost.systems.step import step_time
-from tests.parallel.structures import FAMILIES, jobs
+from tests.parallel.structures import FAMILIES, GRAPH, jobs
 from tests.parallel.test_coverage import STRUCTURES
 
 H100 = machine("h100")
@@ -86,7 +86,7 @@ def test_numbers_later_are_numbers_first(family, pipelined, data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pipelined", [False, True])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, pytest.param(GRAPH, id="graph")])
 @settings(max_examples=5)
 @given(st.data())
 def test_more_numbers_later_are_numbers_first(family, pipelined, data):
