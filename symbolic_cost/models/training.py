@@ -23,6 +23,7 @@ from sympy import Expr, Integer
 from symbolic_cost.errors import InputError, PatternError, Problems, quote, refuse, unknown
 from symbolic_cost.layers import adapters
 from symbolic_cost.layers.adapters import Adapter, Bottleneck, is_target
+from symbolic_cost.models.modules import GRAPHS, called, place
 from symbolic_cost.models.paths import below, in_checkpoints, routes, said
 from symbolic_cost.models.quantized import stored_as
 from symbolic_cost.ops.declare import Op, Operand, glossary
@@ -35,10 +36,6 @@ from symbolic_cost.symbols import r_a
 _METHODS: Mapping[str, type[Adapter]] = {"lora": Adapter, "adapter": Bottleneck}
 _ALL_BUT, _FROZEN, _LINEAR, _RANK = "all-but", "frozen", "all-linear", "rank"
 _MOST = 10**6
-_GRAPHS = frozenset({"torch-export", "onnx"})
-"""Sources of models whose paths are names of modules."""
-_AROUND = re.compile(r"^(entry|head|between)(_\d+)?\.")
-"""Parts of these that no module is called by."""
 
 _EXAMPLE = "all, connector,head, all-but:embedding or lora:r=16,q,v is accepted"
 
@@ -167,8 +164,7 @@ def _paths(model: Model) -> dict[str, set[Key]]:
     """Return every weight by its path; one whose path another has as well stands beside it."""
     paths: dict[str, set[Key]] = {}
     for part, op, weight in _weights(model):
-        leaf = weight.tensor.removeprefix("@").rpartition(".")[2]
-        paths.setdefault(f"{part.path}.{op.path}.{leaf}", set()).add(key_of(part, weight))
+        paths.setdefault(place(model, part, op, weight), set()).add(key_of(part, weight))
     return paths
 
 
@@ -191,26 +187,14 @@ def _matching(
     """
     (what, paths), meant, problems = every, set[str](), []
     for name in term.names:
-        matching = words[name] if name in words else _called(model, paths, name)
+        matching = words[name] if name in words else called(model, paths, name)
         meant |= {*matching}
         if not (matching or step):
             pieces = {piece for path in paths for piece in path.split(".")}
             problems.append(f"train: {unknown(f'{what} of model {model.name!r}', name, pieces)}")
-        problems += [] if model.source in _GRAPHS else _twice(name, matching)
+        problems += [] if model.source in GRAPHS else _twice(name, matching)
     refuse(problems)
     return meant
-
-
-def _called(model: Model, paths: Iterable[str], name: str) -> set[str]:
-    """Return the paths that a name means; of a graph those of all modules called so.
-
-    The parts around its blocks have names of ours: where a module is called `head`, `head.norm` is
-    none of it; and what stands in them is of the same modules as what stands in blocks.
-    """
-    listed = tuple(paths)
-    called = (path for path in listed if f".{name}." in f".{_AROUND.sub('', path)}.")
-    own = set(called) if model.source in _GRAPHS else set()
-    return own or below(listed, name)
 
 
 def _twice(name: str, paths: Collection[str]) -> list[str]:
@@ -274,7 +258,7 @@ def _linear(model: Model, term: _Term, *, step: bool) -> set[str]:
         for other in _again(*layers[path])
     ]
     for name in term.names:
-        vague = name == "dense" and model.source not in _GRAPHS  # whose names are their own
+        vague = name == "dense" and model.source not in GRAPHS  # whose names are their own
         own = below(layers, name) if in_checkpoints(layers, name) or vague else set()
         inside = {path for path in own if not path.startswith("head.")}
         why = _doubt(model, layers, inside) if inside else ""

@@ -54,6 +54,7 @@ class Part:
         chunks: of a stage, among which its repetitions are divided: blocks in a row are of one.
         layers: which layers its repetitions are, counted from 0, where kinds of them alternate and
             their order is known.
+        module: of an exported graph, that its ops are in; its path may be a name of ours.
     """
 
     path: str
@@ -66,6 +67,7 @@ class Part:
     share: Expr = Integer(1)
     chunks: Expr = Integer(1)
     layers: tuple[int, ...] = ()
+    module: str = ""
 
     @cached_property
     def runs(self) -> Expr:

@@ -298,9 +298,26 @@ def test_names_of_exported_graphs_are_their_own():
     assert len(added) == 4
 
 
-@pytest.mark.parametrize(("file", "name"), [("mixer", "head"), ("thawed", "model")])
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("mixer", "head"),  # the norm before it is none of it
+        ("thawed", "model"),  # the last layer is one of it
+        ("clip", "vision_model"),  # so are patches and positions before its blocks
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (
+                ("whisper", "encoder"),
+                ("siglip", "out_proj"),  # of the pooling head too, where attention is one op
+                ("steps", "gru"),  # another module calls an operator so
+                ("deberta_v2", "attention"),  # takes a table of distances of its encoder
+                ("deberta_v2", "rel_embeddings"),
+                ("yolos", "interpolation"),
+            )
+        ),
+    ],
+)
 def test_a_module_of_a_graph_is_no_part_of_its_name(file, name):
-    """The norm before `head` is none of it; the last layer of `model` is one of it."""
     path = Path(__file__).parents[1] / "golden" / "pt2" / f"{file}.pt2"
     exported = graph(read_archive(path))
     called = [key for key in exported.parameters if f".{name}." in f".{key}"]

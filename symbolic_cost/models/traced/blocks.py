@@ -260,4 +260,6 @@ def _part(group: Sequence[Segment]) -> Part:
         name: OUTSIDE if source is None else source.part for name, source in first.sources.items()
     }
     place = Place.END if first.block is None else Place.BLOCK
-    return Part(first.part, first.ops, Integer(len(group)), takes or {"x": ""}, place)
+    module = first.block[0] if first.block else first.prefix.removesuffix(".")
+    times = Integer(len(group))
+    return Part(first.part, first.ops, times, takes or {"x": ""}, place, module=module)
