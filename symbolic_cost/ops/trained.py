@@ -75,13 +75,19 @@ def training_only(model: Model, learning: frozenset[Key]) -> Model:
     """
     marks = _Marks(learning, dict.fromkeys(_shared(model), False), model.stored)
     flows: dict[str, bool] = {OUTSIDE: True}
+    results: dict[tuple[str, tuple[str, ...]], bool] = {}
     frozen: dict[str, str] = {}
     problems: list[str] = []
     parts: list[Part] = []
     lowest: int | None = None
     for part, sources in zip(model.parts, model.sources.values(), strict=True):
         # A decode step lacks the encoder whose memory it takes; it has no backward either.
-        entry = {port: flows.get(source, True) for port, source in sources.items()}
+        entry = {
+            port: results.get((source, part.inputs[port].axes), flows.get(source, True))
+            if port in part.inputs
+            else flows.get(source, True)
+            for port, source in sources.items()
+        }
         streams = [port for port in part.streams if sources[port] != OUTSIDE]
         below = 0
         if part.layers:
@@ -102,9 +108,12 @@ def training_only(model: Model, learning: frozenset[Key]) -> Model:
             flowing = marks.through(part, {**entry, **dict.fromkeys(streams, True)})
             part = replace(part, repeat=part.repeat - ahead.repeat, takes=takes, place=part.stands)  # noqa: PLW2901 - what is left of it
         parts.append(marks.marked(part, flowing, of=part))
-        joined = (one.path for one in model.parts if one.joins == part.path)
-        handed = _hands_on(part, flowing) or any(flows[path] for path in joined)
-        flows[part.path] = handed
+        joined = any(flows[one.path] for one in model.parts if one.joins == part.path)
+        handed = flows[part.path] = _hands_on(part, flowing) or joined
+        for result in part.results:
+            place = (part.path, result.axes)
+            learns = flowing.get(result.tensor, False) or joined
+            results[place] = learns or results.get(place, False)
         if part.stands is Place.BLOCK and not part.layers:
             before = frozen.get(sources.get(part.stream, OUTSIDE), "")
             frozen[part.path] = before or ("" if handed else part.path)

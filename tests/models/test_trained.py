@@ -382,3 +382,29 @@ def test_towers_that_all_linear_leaves_out_are_told(words):
     assert ("beside those of vision.block, connector there is no adapter" in note) is (
         "all-linear" in words
     )
+
+
+def test_of_two_streams_of_one_part_the_frozen_one_needs_no_gradient():
+    """Distances are learnt, words are not: the first block has none of the words' gradients."""
+    roles = sc.roles("b batch, l token query, e hidden, f inner, g width, n whole, v vocabulary")
+    sizes = {"b": 2, "l": 3, "e": 5, "f": 7, "g": 11, "n": 13, "v": 17}
+    entry = (
+        sc.lookup("words", "!ids[b l], *w[v e] -> x[b l e]"),
+        sc.einsum("far", "!c[n f], *t[n g] -> r[f g]"),
+    )
+    block = (
+        sc.einsum("up", "x[b l e], *w[e f] -> u[b l f]"),
+        sc.einsum("mix", "u[b l f], r[f g] -> m[b l g]"),
+        sc.einsum("down", "m[b l g], *o[g e] -> y[b l e]"),
+    )
+    parts = (
+        sc.Part("entry", entry, takes={"ids": "outside", "c": "outside"}),
+        sc.Part("block", block, repeat=Integer(3), takes={"x": "entry", "r": "entry"}),
+        sc.Part("head", (sc.einsum("out", "x[b l e], *w[e v] -> z[b l v]"),)),
+    )
+    exact = {name: Integer(size) for name, size in sizes.items()}
+    learnt = training(sc.Model("two", parts, exact, axes=roles), "entry.far")
+    up, mix, down, out, far = 6 * 5 * 7, 6 * 7 * 11, 6 * 11 * 5, 6 * 5 * 17, 13 * 7 * 11
+    backward = 2 * (out + 3 * down + (3 + 2) * mix + 2 * up + far)
+    table = cost(learnt, sc.preset("torch-flop-counter"))
+    assert table.total("flop", phase="backward") == backward

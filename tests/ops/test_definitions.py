@@ -105,7 +105,7 @@ def test_active_is_one_for_more_than_one_rank():
         (1.5, Unit.SECOND, "1.5 s"),
         (2.5e-5, Unit.SECOND, "25 µs"),
         (3e-9, Unit.SECOND, "3 ns"),
-        (Fraction(1, 3), Unit.RATIO, "0.3333"),
+        (Fraction(1, 3), Unit.RATIO, "33.33 %"),
         (64, Unit.RANK, "64"),
     ],
 )
