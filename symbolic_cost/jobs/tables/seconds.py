@@ -96,13 +96,14 @@ def _formula_sheet(timed: Timed) -> Sheet:
 
 def briefly(sheet: Sheet) -> Sheet:
     """Return what a screen takes: of hundreds of definitions the first, and how to get the rest."""
-    left = len(sheet.rows) - _FIRST
-    if left <= _FIRST:
+    if len(sheet.rows) <= _SCREEN:
         return sheet
+    left = len(sheet.rows) - _FIRST
     more = f"{left} definitions that these rest on are left out: --format json or markdown has all"
     return replace(sheet, rows=sheet.rows[:_FIRST], notes=(more, *sheet.notes))
 
 
+_SCREEN = 64
 _FIRST = 16
 """Definitions of a step and its figures, and what they name at once."""
 
