@@ -103,7 +103,16 @@ def test_stages_that_nothing_reads_are_refused_with_images(stages):
     assert count(config, 1, 64)["flops_fwd"] == TRUTH["qwen3_vl/a"]["images"][0][1]
 
 
-@pytest.mark.parametrize("name", ["llava/a", "qwen2_5_vl/seen", "colpali/one", "gemma3/a"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "llava/a",
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("qwen2_5_vl/seen", "colpali/one", "gemma3/a")
+        ),
+    ],
+)
 def test_every_table_says_that_a_tower_sees_nothing(name):
     """What a tower does is no part of a job whose sequences have no images: its header says so."""
     config, said = TRUTH[name]["config"], "text alone: no image tokens are counted"

@@ -43,6 +43,7 @@ OF_VALUES = [
         entry["config"],
         run,
         id=f"{number} {entry['config']['model_type']} {run['attention']} {run['dtype']}",
+        marks=() if number % 3 == 0 else pytest.mark.slow,
     )
     for number, entry in enumerate(VALUES["families"])
     for run in entry["runs"]

@@ -310,9 +310,10 @@ def test_blocks_that_share_their_weights_hold_their_states_once(strategy, schedu
         ("pp=4", 3, False),  # all of them on the first stage, which has four blocks
         ("pp=4", 6, True),
         ("pp=3", 6, False),  # the one stage between the others holds what it holds
-        ("pp=2", 10, False),
-        ("", 6, False),
-        ("pp", 6, True),
+        *(
+            pytest.param(*one, marks=pytest.mark.slow)
+            for one in (("pp=2", 10, False), ("", 6, False), ("pp", 6, True))
+        ),
     ],
 )
 def test_a_mean_of_blocks_that_lead_is_told(strategy, leading, told):
