@@ -258,7 +258,12 @@ FAULTS = (
         "return {}",
         (STRATEGY, COVERAGE),
     ),
-    Fault("parallel/coverage.py", "if not op.bulk:", "if True:", (COVERAGE,)),
+    Fault(
+        "parallel/coverage.py",
+        "if not op.bulk:",
+        "if True:",
+        ("tests/parallel/test_coverage.py::test_work_that_every_rank_would_do_is_refused",),
+    ),
     Fault(
         "parallel/coverage.py",
         "roles & {Role.TOKEN, Role.KEY_TOKEN}",
@@ -342,7 +347,7 @@ FAULTS = (
         "models/decoders/plan.py",
         "(layer + 1) % step == 0",
         "layer % step == 0",
-        (KINDS, "tests/models"),
+        (KINDS,),
     ),
     Fault(
         "models/decoders/plan.py",

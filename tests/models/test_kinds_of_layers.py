@@ -30,6 +30,12 @@ def blocks(name, **changes):
     return {part.path: int(part.repeat) for part in model.parts if part.path.endswith("block")}
 
 
+def test_every_second_layer_has_experts():
+    """Counted from one: of three layers the second, so that the first and the last are dense."""
+    found = blocks("qwen3-30b-a3b", num_hidden_layers=3, decoder_sparse_step=2)
+    assert found == {"dense.block": 2, "experts.block": 1}
+
+
 def test_every_sixth_layer_of_gemma_3_is_full():
     """Of 26 layers those numbered 6, 12, 18 and 24."""
     assert blocks("gemma-3-1b", sliding_window_pattern=6) == {"sliding.block": 22, "full.block": 4}

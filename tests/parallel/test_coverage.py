@@ -4,7 +4,7 @@ import pytest
 
 import symbolic_cost as sc
 from symbolic_cost.axes import axes
-from symbolic_cost.errors import DivisibilityError
+from symbolic_cost.errors import DivisibilityError, PlacementError
 from symbolic_cost.models.config import from_config
 from symbolic_cost.parallel.coverage import POOLED
 from symbolic_cost.parallel.table import strategy_table
@@ -71,6 +71,19 @@ def test_nothing_approved_is_without_explanation():
 )
 def test_what_is_pooled_has_no_positions(glossary, pooled):
     assert POOLED.test(tuple(axes(glossary).values())) is pooled
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy", "op"),
+    [
+        ("mamba-130m", "cp=2", r"block\.mixer\.u_conv \[.*cp splits l, r here"),
+        ("t5-small", "3d=2x2x2", r"encoder\.position\.bias \["),
+        ("lstm-medium", "tp=2", r"block\.layer\.cell \[.*tp splits v here"),
+    ],
+)
+def test_work_that_every_rank_would_do_is_refused(name, strategy, op):
+    with pytest.raises(PlacementError, match=f"every rank would do all the work of {op}"):
+        sc.job(name, strategy).table()
 
 
 @pytest.mark.parametrize("strategy", ["tp=1,sp,cp=2", "cp=2", "ulysses=2", "ring=2"])
