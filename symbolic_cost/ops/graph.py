@@ -7,14 +7,13 @@ from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 
-from sympy import Add, Expr, Integer, Mul, Pow, Symbol
+from sympy import Expr, Integer, Symbol
 
-from symbolic_cost.algebra import Term, add, mul
+from symbolic_cost.algebra import add, mul
 from symbolic_cost.axes import At, Axis, Glossary, Role
 from symbolic_cost.checking import checked
 from symbolic_cost.display import NotebookTable
 from symbolic_cost.errors import InputError, PatternError, quote, refuse, unknown
-from symbolic_cost.extrema import Max, Min
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.part import (
     OUTSIDE,
@@ -23,6 +22,7 @@ from symbolic_cost.ops.part import (
     unlinked_repeats,
 )
 from symbolic_cost.ops.pattern import Operand, is_tied
+from symbolic_cost.ops.sizes import is_size
 from symbolic_cost.ops.stored import Stored
 from symbolic_cost.records import dataclass, replace
 
@@ -101,7 +101,7 @@ class Model(NotebookTable):
             f"model {self.name!r}: axis {axis} has size {quote(length)}: "
             "a positive number or a symbol is accepted"
             for axis, length in self.sizes.items()
-            if not _is_size(length)
+            if not is_size(length)
         )
 
     @cached_property
@@ -327,27 +327,3 @@ class Model(NotebookTable):
                 for axis in op.axes:
                     uses.setdefault(axis, f"{part.path}.{op.path}")
         return uses
-
-
-def _is_size(length: object) -> bool:
-    """Whether an expression may be positive; a mean may be a fraction, a cache may be empty.
-
-    A sum may be where one of its terms may. SymPy, asked of a sum, takes its derivatives, for which
-    it loads matrices, series and integrals.
-
-    >>> from symbolic_cost.symbols import W, e, h
-    >>> [_is_size(size) for size in (W - 1, e / h, -e, 1 - e, Integer(0), -e - h)]
-    [True, True, False, True, True, False]
-    """
-    if isinstance(length, Integer):
-        return bool(length.p >= 0)
-    if not isinstance(length, Expr | Term):
-        return False
-    if isinstance(length, Add | Max):
-        real = length.func is Max or length.is_extended_real is not False
-        return real and any(map(_is_size, length.args))
-    if isinstance(length, Pow):
-        return _is_size(length.base)
-    if isinstance(length, Mul | Min) and all(map(_is_size, length.args)):
-        return True
-    return length.is_finite is not False and length.is_extended_nonnegative is not False

@@ -83,9 +83,7 @@ def training_only(model: Model, learning: frozenset[Key]) -> Model:
     for part, sources in zip(model.parts, model.sources.values(), strict=True):
         # A decode step lacks the encoder whose memory it takes; it has no backward either.
         entry = {
-            port: results.get((source, part.inputs[port].axes), flows.get(source, True))
-            if port in part.inputs
-            else flows.get(source, True)
+            port: results.get((source, _axes_of(part, port)), flows.get(source, True))
             for port, source in sources.items()
         }
         streams = [port for port in part.streams if sources[port] != OUTSIDE]
@@ -111,8 +109,7 @@ def training_only(model: Model, learning: frozenset[Key]) -> Model:
         joined = any(flows[one.path] for one in model.parts if one.joins == part.path)
         handed = flows[part.path] = _hands_on(part, flowing) or joined
         for result in part.results:
-            place = (part.path, result.axes)
-            learns = flowing.get(result.tensor, False) or joined
+            place, learns = (part.path, result.axes), flowing.get(result.tensor, False) or joined
             results[place] = learns or results.get(place, False)
         if part.stands is Place.BLOCK and not part.layers:
             before = frozen.get(sources.get(part.stream, OUTSIDE), "")
@@ -122,6 +119,11 @@ def training_only(model: Model, learning: frozenset[Key]) -> Model:
                 problems.append(f"{said}come first is not declared; weights of both are accepted")
     refuse(problems)
     return replace(model, parts=_without_tables(parts))
+
+
+def _axes_of(part: Part, port: str) -> tuple[str, ...]:
+    """Return the axes of a port, which tell which of several results of a part it takes."""
+    return part.inputs[port].axes if port in part.inputs else ()
 
 
 def _hands_on(part: Part, flowing: Mapping[str, bool]) -> bool:
