@@ -22,9 +22,9 @@ from symbolic_cost.ops.kernels import taken_by_all
 from symbolic_cost.ops.op import Op
 from symbolic_cost.ops.part import Part
 from symbolic_cost.ops.part import Place as PartPlace
+from symbolic_cost.ops.pattern import is_tied
 from symbolic_cost.parallel.catalogue import GATHERING
 from symbolic_cost.parallel.coverage import RESULTS
-from symbolic_cost.parallel.liveness import is_shared
 from symbolic_cost.parallel.orders import Stage
 from symbolic_cost.parallel.pipeline import Pipeline
 from symbolic_cost.parallel.stages import block_count, chains, divided, every_stage, stage_blocks
@@ -103,8 +103,8 @@ def _on_several_stages(setup: Setup) -> Iterator[str]:
 
 def _tied(parts: Iterable[Part]) -> set[str]:
     """Return the weights of some parts that the model shares, trained or not."""
-    weights = (weight.tensor for part in parts for op in part.ops for weight in op.weights)
-    return {name for name in weights if is_shared(name)}
+    weights = (weight for part in parts for op in part.ops for weight in op.weights)
+    return {weight.tensor for weight in weights if is_tied(weight)}
 
 
 def stack_note(setup: Setup) -> str:

@@ -79,7 +79,7 @@ def training(model: Model, text: str, *, step: bool = False) -> Model:
     beside = [(term, problems.attempt(linear, whole, term)) for term in read if term.method]
     plain = [problems.attempt(weights, whole, term) for term in read if not term.method]
     problems.refuse()
-    if len(plain) + len(beside) > len(plain[:1]) and own.union(*plain) == _learning(whole):
+    if len(read) > 1 and own.union(*plain) == _learning(whole):
         raise InputError(f"train: {quote(text)} is every weight: {ALL} alone is accepted")
     for number, (term, targets) in enumerate(beside):
         adapted, added = _attached(adapted, term, targets, number)

@@ -22,7 +22,7 @@ from symbolic_cost.ops.part import (
     unlinked_repeats,
 )
 from symbolic_cost.ops.pattern import Operand, is_tied
-from symbolic_cost.ops.sizes import is_size
+from symbolic_cost.ops.sizes import may_be_positive
 from symbolic_cost.ops.stored import Stored
 from symbolic_cost.records import dataclass, replace
 
@@ -101,7 +101,7 @@ class Model(NotebookTable):
             f"model {self.name!r}: axis {axis} has size {quote(length)}: "
             "a positive number or a symbol is accepted"
             for axis, length in self.sizes.items()
-            if not is_size(length)
+            if not may_be_positive(length)
         )
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which expressions may be sizes of axes."""
+"""Which expressions may be sizes of axes: those that may be positive."""
 
 from sympy import Add, Expr, Integer, Mul, Pow
 
@@ -6,14 +6,14 @@ from symbolic_cost.algebra import Term
 from symbolic_cost.extrema import Max, Min
 
 
-def is_size(length: object) -> bool:
+def may_be_positive(length: object) -> bool:
     """Tell whether an expression may be positive; a mean may be a fraction, a cache may be empty.
 
     A sum may be where one of its terms may. SymPy, asked of a sum, takes its derivatives, for which
     it loads matrices, series and integrals.
 
     >>> from symbolic_cost.symbols import W, e, h
-    >>> [is_size(size) for size in (W - 1, e / h, -e, 1 - e, Integer(0), -e - h)]
+    >>> [may_be_positive(size) for size in (W - 1, e / h, -e, 1 - e, Integer(0), -e - h)]
     [True, True, False, True, True, False]
     """
     if isinstance(length, Integer):
@@ -22,9 +22,9 @@ def is_size(length: object) -> bool:
         return False
     if isinstance(length, Add | Max):
         real = length.func is Max or length.is_extended_real is not False
-        return real and any(map(is_size, length.args))
+        return real and any(map(may_be_positive, length.args))
     if isinstance(length, Pow):
-        return is_size(length.base)
-    if isinstance(length, Mul | Min) and all(map(is_size, length.args)):
+        return may_be_positive(length.base)
+    if isinstance(length, Mul | Min) and all(map(may_be_positive, length.args)):
         return True
     return length.is_finite is not False and length.is_extended_nonnegative is not False
